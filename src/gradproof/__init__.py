@@ -1,0 +1,27 @@
+"""gradproof tells whether a program's derivatives are right, wrong, or cannot be told, and where and by how much."""
+
+from gradproof.check import assert_gradients, check, check_program
+from gradproof.errors import GradcheckError, Unsupported, UsageError
+from gradproof.program import Leaf, Program
+from gradproof.result import Comparison, Finding, Report, Result, Verdict
+from gradproof.settings import Budget, Settings, Tolerance
+
+__all__ = [
+    "Budget",
+    "Comparison",
+    "Finding",
+    "GradcheckError",
+    "Leaf",
+    "Program",
+    "Report",
+    "Result",
+    "Settings",
+    "Tolerance",
+    "Unsupported",
+    "UsageError",
+    "Verdict",
+    "assert_gradients",
+    "check",
+    "check_program",
+]
+__version__ = "0.1.0"

@@ -1,0 +1,48 @@
+"""Would a wrong gradient have passed? Judge mutants of the analytic gradient against the same evidence."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gradproof.program import Spot
+from gradproof.result import Comparison, Finding, Place, Verdict
+
+MUTANTS = (("zeroed", 0.0), ("negated", -1.0), ("doubled", 2.0), ("1 %-scaled", 1.01))
+
+
+def survivors(comparison: Comparison) -> tuple[str, ...]:
+    """The mutants of this block that would not be called wrong."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        slack = comparison.tolerance + comparison.bar
+        if comparison.spread is not None:
+            slack = slack + comparison.spread
+        # Where an entry is a hundred times its slack, every mutant moves it beyond; one pass tells most blocks.
+        if (np.abs(comparison.analytic) * 0.01 > slack + comparison.deviation).any():
+            return ()
+        return tuple(
+            name
+            for name, factor in MUTANTS
+            if not (np.abs(factor * comparison.analytic - comparison.numeric) > slack).any()
+        )
+
+
+def audit(comparisons: tuple[Comparison, ...]) -> tuple[Finding, ...]:
+    """One finding for each input whose derivatives prove nothing, in all blocks of it that were judged right."""
+    findings = []
+    for path in dict.fromkeys(comparison.input.path for comparison in comparisons):
+        blocks = [c for c in comparisons if c.input.path == path and c.verdict is Verdict.RIGHT and c.entries]
+        passing = [survivors(block) for block in blocks]
+        if not blocks or not all(passing):
+            continue
+        common = [name for name, _ in MUTANTS if all(name in names for names in passing)]
+        if common:
+            findings.append(
+                Finding(
+                    "vacuous",
+                    Verdict.RIGHT,
+                    Place(None, Spot(path)),
+                    f"this check proves little about {path}: a {' or '.join(common)} gradient would have passed too",
+                    "Choose a point where the derivative is not zero, or a narrower tolerance=.",
+                )
+            )
+    return tuple(findings)

@@ -1,0 +1,105 @@
+"""check() and assert_gradients(): the whole algorithm on one page.
+
+A program is examined order by order. For each order: name random functions, take the reference in the widest format,
+choose between every entry and probes, compare, ask whether a wrong gradient would have passed, and say the verdict.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradproof.adapters import program_of
+from gradproof.audit import audit
+from gradproof.errors import BudgetSpent, GradcheckError, Unsupported
+from gradproof.evidence.wording import budget_spent, unsupported
+from gradproof.examine import Examined, examine
+from gradproof.metered import Metered
+from gradproof.program import Program
+from gradproof.reference.steps import signed
+from gradproof.result import Cost, Result, Verdict, worst_of
+from gradproof.settings import Budget, Effort, Settings, Tolerance
+
+
+def check(
+    fn: Callable[..., Any],
+    args: Any = (),
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    wrt: str | Sequence[str] | None = None,
+    modes: str | Sequence[str] | None = None,
+    order: int = 1,
+    effort: Effort = "auto",
+    tolerance: float | Tolerance | None = None,
+    seed: int | None = None,
+    budget: int | Budget | None = None,
+) -> Result:
+    """Tell whether the derivatives of `fn` at these arguments are right. Never raises for a wrong gradient.
+
+    fn: any callable on tensors, or an `nn.Module`, whose named parameters are then checked too.
+    args: one tensor, or a tuple or list of positional arguments: tensors, containers of tensors, other objects.
+    wrt: paths of the inputs to differentiate, such as `"args[0]"`, `"params.*"`. Default: those that require grad,
+        or all floating and complex ones when none does.
+    modes: `"reverse"`, `"forward"`, or both. Default: all that exist.
+    order: 1, or 2 to check second derivatives as well, and so on.
+    effort: `"auto"`, `"exhaustive"` (every entry of the Jacobian), or a number of random probes (any size).
+    tolerance: accepted deviation, relative to the larger of the entry and the rms of its block. Default: from the
+        dtype, 1e-5 in double.
+    seed: of the random directions. Default: a fresh one, printed; the same seed gives the same result.
+    budget: `Budget(calls=..., seconds=...)`, or a number of calls: the best verdict within it.
+    """
+    settings = Settings.validated(
+        modes=modes, order=order, effort=effort, tolerance=tolerance, seed=seed, budget=budget
+    )
+    return check_program(program_of(fn, args, kwargs, wrt), settings)
+
+
+def assert_gradients(
+    fn: Callable[..., Any], args: Any = (), kwargs: Mapping[str, Any] | None = None, **options: Any
+) -> None:
+    """Like `check`, with the same options, but raises GradcheckError unless the verdict is RIGHT."""
+    __tracebackhide__ = True
+    result = check(fn, args, kwargs, **options)
+    if not result.ok:
+        raise GradcheckError(str(result), result)
+
+
+def check_program(program: Program, settings: Settings) -> Result:
+    """The same for a program made by any adapter."""
+    started = time.perf_counter()
+    generator = np.random.default_rng(settings.seed)
+    metered = Metered(program, settings.budget, started)
+    examined = Examined()
+    for order in range(1, settings.order + 1):
+        try:
+            if order > 1:
+                metered = metered.gradient(signed(generator, metered.value.size))
+            examined = examined.joined(examine(metered, settings, order, generator))
+        except BudgetSpent as spent:
+            examined = examined.joined(Examined(findings=(budget_spent(str(spent)),)))
+            break
+        except Unsupported as missing:
+            examined = examined.joined(
+                Examined(findings=(unsupported(f"order {order}", str(missing), Verdict.UNSUPPORTED),))
+            )
+            break
+    findings = examined.findings + audit(examined.comparisons)
+    verdicts = [finding.verdict for finding in findings] + [comparison.verdict for comparison in examined.comparisons]
+    if not verdicts:
+        verdicts = [Verdict.UNSUPPORTED] if not examined.empty else [Verdict.RIGHT]
+    tally = program.tally
+    return Result(
+        name=program.name,
+        verdict=worst_of(verdicts),
+        comparisons=examined.comparisons,
+        findings=findings,
+        skipped=program.skipped,
+        notes=examined.notes,
+        power=examined.power,
+        cost=Cost(tally.evaluations, tally.pulls, tally.pushes, time.perf_counter() - started),
+        seed=settings.seed,
+        settings=settings,
+    )

@@ -1,0 +1,67 @@
+"""Analytic against numeric: tolerances, and the verdict on every entry.
+
+Two numbers are never merged: the tolerance says how much deviation the user accepts, the error bar how well the
+numeric side is known. Beyond both: WRONG. Within the tolerance, or within a bar that is itself within the tolerance:
+right. A bar wider than the tolerance, and no clear excess: UNDECIDED.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradproof import precision
+from gradproof.program import Array, Program
+from gradproof.settings import Settings, Tolerance
+
+Mask = NDArray[np.bool_]
+
+# Default relative tolerance: 1e-5 in double; below that a multiple of the format's own rounding error, which grows
+# with the logarithm of the number of terms that a gradient entry may sum.
+DOUBLE_TOLERANCE = 1e-5
+ROUNDINGS = {"float32": 1024.0, "float16": 16.0, "bfloat16": 8.0}
+
+
+def tolerance_for(settings: Settings, program: Program) -> Tolerance:
+    if settings.tolerance is not None:
+        return settings.tolerance
+    coarsest = max(
+        (precision.of(leaf.dtype) for leaf in program.inputs + program.outputs),
+        key=lambda one: one.roundoff,
+        default=precision.DOUBLE,
+    )
+    if coarsest is precision.DOUBLE:
+        return Tolerance(relative=DOUBLE_TOLERANCE)
+    terms = max(program.point.size, program.value.size, 2)
+    return Tolerance(relative=ROUNDINGS[coarsest.name] * coarsest.roundoff * (1.0 + np.log2(terms) / 8.0))
+
+
+def entry_tolerance(numeric: Array, scale: float, tolerance: Tolerance) -> Array:
+    """`absolute + relative * max(|entry|, scale)`, where scale is the rms of the block."""
+    result: Array = np.abs(numeric)
+    np.maximum(result, scale, out=result)
+    result *= tolerance.relative
+    if tolerance.absolute:
+        result += tolerance.absolute
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The entries of a block that are wrong, and those that cannot be told."""
+
+    wrong: Mask
+    undecided: Mask
+
+
+def judge(analytic: Array, numeric: Array, bar: Array, spread: Array | None, tolerance: Array) -> Judgement:
+    """Judge entry by entry. An analytic number that is not finite is wrong wherever the numeric side is known."""
+    with np.errstate(invalid="ignore"):
+        deviation = np.abs(analytic - numeric)
+        if spread is not None:
+            deviation = np.maximum(deviation - spread, 0.0)
+        known = bar <= tolerance
+        wrong = ~(deviation <= tolerance + bar) & (np.isfinite(deviation) | known) & np.isfinite(bar)
+    return Judgement(wrong, ~(known | wrong))

@@ -1,0 +1,49 @@
+"""The reverse pass is linear in the cotangent: pull(a v + b w) = a pull(v) + b pull(w).
+
+One-hot cotangents of size one never notice `g.abs()`, `g.clamp(-1, 1)` or a backward that ignores g. A signed
+combination of sizes from 1/2 to 64, over all outputs together, does.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gradproof.compare import entry_tolerance
+from gradproof.norms import rms
+from gradproof.program import Array, Leaf
+from gradproof.result import Finding, Place, Verdict
+from gradproof.settings import Tolerance
+
+
+def combination(count: int, generator: np.random.Generator) -> Array:
+    """Coefficients of different size and sign: +-2^k with k from -1 to 6."""
+    exponents = generator.permuted(np.resize(np.arange(-1, 7), count))
+    return np.asarray(np.exp2(exponents) * np.where(np.arange(count) % 2 == 0, -1.0, 1.0))
+
+
+def check_linear(inputs: tuple[Leaf, ...], expected: Array, pulled: Array, tolerance: Tolerance) -> tuple[Finding, ...]:
+    """`pulled` = pull(combination of rows), `expected` = the same combination of their pulls."""
+    findings: list[Finding] = []
+    for leaf in inputs:
+        span = leaf.span
+        if not leaf.size:
+            continue
+        allowed = entry_tolerance(expected[span], rms(expected[span]), tolerance)
+        with np.errstate(invalid="ignore"):
+            deviation = np.abs(pulled[span] - expected[span])
+        if not (deviation > allowed).any():  # NaN is the comparison's business, not this contract's
+            continue
+        worst = int(np.nanargmax(deviation - allowed))
+        spot = leaf.spot(leaf.start + worst)
+        findings.append(
+            Finding(
+                "nonlinear",
+                Verdict.WRONG,
+                Place(None, spot),
+                "backward is not linear in the cotangent: a combination of cotangents gives "
+                f"{pulled[span][worst]:.6g} at {spot}, the same combination of their gradients "
+                f"{expected[span][worst]:.6g}",
+                "Look for abs, clamp, sign or a comparison applied to the incoming gradient, or one that is ignored.",
+            )
+        )
+    return tuple(findings)

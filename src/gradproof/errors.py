@@ -1,0 +1,28 @@
+"""The exceptions gradproof raises on purpose."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gradproof.result import Result
+
+
+class UsageError(ValueError):
+    """The call cannot be carried out as written; the message shows what was passed and the corrected call."""
+
+
+class Unsupported(Exception):
+    """A mode or order that does not exist for this program; the reason is the message."""
+
+
+class BudgetSpent(Exception):
+    """The next batch of calls would exceed the user's budget."""
+
+
+class GradcheckError(RuntimeError):
+    """A gradient is wrong. `result` holds everything that was found."""
+
+    def __init__(self, message: str, result: Result | None = None) -> None:
+        super().__init__(message)
+        self.result = result

@@ -1,0 +1,46 @@
+"""The automatic choice between looking at every entry and probing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gradproof.metered import Metered
+from gradproof.settings import Budget, Settings
+
+# A full Jacobian is looked at when it has at most this many entries, and its columns and rows at most so many calls.
+ENTRIES = 2**20
+BATCHED_CALLS = 3 * 2**12
+LOOPED_CALLS = 3 * 2**10
+PROBES = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """`probes` is 0 for an exhaustive check; `reason` is said in the result."""
+
+    probes: int
+    reason: str
+
+
+def plans(program: Metered, settings: Settings) -> tuple[Plan, ...]:
+    """What to do, one plan after the other, each better than the one before. Under a budget the cheap one comes first,
+    so that there is an answer when the budget ends."""
+    entries = program.point.size * program.value.size
+    shape = f"{program.value.size} x {program.point.size}"
+    if isinstance(settings.effort, int):
+        return (Plan(settings.effort, f"{settings.effort} signed probes of the {shape} Jacobian, as asked"),)
+    every = Plan(0, f"exhaustive: all {entries} entries of the {shape} Jacobian")
+    calls = 4 * program.point.size + program.value.size
+    if settings.effort == "exhaustive":
+        return (every,)
+    if entries > ENTRIES:
+        why = "too many entries to visit one by one"
+    elif calls > LOOPED_CALLS and (calls > BATCHED_CALLS or not program.batched):
+        why = f"to visit every entry would take {calls} calls"
+    elif not program.affords(2 * calls):
+        why = f"the budget does not allow the {calls} calls of an exhaustive check"
+    elif settings.budget == Budget():
+        return (every,)
+    else:
+        return Plan(PROBES, f"{PROBES} signed probes of the {shape} Jacobian"), every
+    return (Plan(PROBES, f"{PROBES} signed probes of the {shape} Jacobian ({why})"),)

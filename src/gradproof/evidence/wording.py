@@ -1,0 +1,94 @@
+"""The sentences of findings, kept apart from the arithmetic."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gradproof.program import Program
+from gradproof.result import Comparison, Finding, Place, Verdict
+
+UNDECIDED_HINTS = {
+    "noise": "The function's own noise is too large; make it more exact (a tighter solver tolerance), or pass a wider "
+    "tolerance=.",
+    "precision": "The function runs in low precision only; a float64 version, or a wider tolerance=, would decide.",
+    "domain": "The point lies on the border of the domain; move it inside.",
+    "jump": "The function jumps here; move the point.",
+    "kink": "The function has a kink here that the steps do not resolve; move the point.",
+    "budget": "Allow more calls or seconds in budget=.",
+}
+
+
+def kink_remark(place: Place, count: int, low: float, high: float) -> Finding:
+    more = f" (and at {count - 1} more entries)" if count > 1 else ""
+    return Finding(
+        "kink",
+        Verdict.RIGHT,
+        place,
+        f"{place} has a kink at this point{more}: every value from {low:.6g} to {high:.6g} is a valid subgradient",
+        "Move the point away from the kink to check an ordinary derivative.",
+    )
+
+
+def mismatch(comparison: Comparison) -> Finding:
+    """The finding of a block that is wrong."""
+    worst = comparison.worst
+    place = worst.place if worst else Place()
+    name = (
+        f"{comparison.mode} derivative"
+        if comparison.order == 1
+        else f"{comparison.mode} derivative of order {comparison.order}"
+    )
+    if worst is not None and worst.analytic != worst.analytic:
+        return Finding(
+            "nan-gradient", Verdict.WRONG, place, f"the {name} is NaN where the function is smooth and finite"
+        )
+    if comparison.scope == "entries" and not comparison.analytic.any():
+        sentence = (
+            f"the {name} of {comparison.output.path} with respect to {comparison.input.path} is zero everywhere, "
+            "but the function changes"
+        )
+        return Finding(
+            "detached", Verdict.WRONG, place, sentence, "Look for a detach, a no_grad block, or a missing return value."
+        )
+    if comparison.scope == "entries":
+        extent = f"{comparison.wrong} of {comparison.entries} entries"
+    else:
+        extent = f"at least {max(comparison.wrong, 1)} of {comparison.entries} entries"
+    return Finding("mismatch", Verdict.WRONG, place, f"the {name} is wrong in {extent}; worst at {place}")
+
+
+def undecided(comparison: Comparison) -> Finding:
+    worst = comparison.worst
+    place = worst.place if worst else Place()
+    sentence = f"{str(place) or comparison.output.path} cannot be told: the numeric derivative is only known to "
+    sentence += f"±{worst.bar:.2g}, the tolerance is {worst.tolerance:.2g}" if worst else "less than the tolerance"
+    return Finding(
+        comparison.reason or "noise", Verdict.UNDECIDED, place, sentence, UNDECIDED_HINTS.get(comparison.reason, "")
+    )
+
+
+def unsupported(what: str, reason: str, verdict: Verdict) -> Finding:
+    """Something that does not exist for this program; a remark unless the user asked for it by name."""
+    return Finding("unsupported", verdict, Place(), f"{what} does not exist here: {reason}")
+
+
+def budget_spent(reason: str) -> Finding:
+    return Finding(
+        "budget", Verdict.UNDECIDED, Place(), f"stopped before a verdict: {reason}", UNDECIDED_HINTS["budget"]
+    )
+
+
+def not_finite(program: Program) -> tuple[Finding, ...]:
+    """Outputs that are NaN or infinite at the point itself: nothing can be said of their derivatives."""
+    findings = []
+    for leaf in program.outputs:
+        bad = np.flatnonzero(~np.isfinite(program.value[leaf.span]))
+        if bad.size:
+            spot = leaf.spot(leaf.start + int(bad[0]))
+            sentence = f"{spot} is {program.value[leaf.start + int(bad[0])]} at this point"
+            if bad.size > 1:
+                sentence += f" (and {bad.size - 1} more outputs are not finite)"
+            findings.append(
+                Finding("nan-value", Verdict.UNDECIDED, Place(spot, None), sentence, "Move the point into the domain.")
+            )
+    return tuple(findings)

@@ -1,0 +1,156 @@
+"""One order of one program: gather the evidence, one mode after another, and turn it into comparisons and findings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gradproof.compare import tolerance_for
+from gradproof.contracts.linear import check_linear, combination
+from gradproof.contracts.repeatable import check_pull, check_values
+from gradproof.errors import BudgetSpent, Unsupported
+from gradproof.evidence import exhaustive, probes
+from gradproof.evidence.gathered import Gathered, Task
+from gradproof.evidence.plan import Plan, plans
+from gradproof.evidence.wording import budget_spent, mismatch, not_finite, undecided, unsupported
+from gradproof.metered import Metered
+from gradproof.program import Array
+from gradproof.reference.steps import coordinate_steps, signed
+from gradproof.reference.widest import widest
+from gradproof.result import Comparison, Finding, Power, Verdict
+from gradproof.settings import MODES, Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """What one order gave; orders are joined. `empty`: there was not a single derivative to look at."""
+
+    comparisons: tuple[Comparison, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    notes: tuple[str, ...] = ()
+    power: Power | None = None
+    empty: bool = False
+
+    def joined(self, other: Examined) -> Examined:
+        weaker = max((p for p in (self.power, other.power) if p), key=lambda power: power.relative, default=None)
+        return Examined(
+            self.comparisons + other.comparisons,
+            self.findings + other.findings,
+            tuple(dict.fromkeys(self.notes + other.notes)),
+            weaker,
+            self.empty or other.empty,
+        )
+
+
+def examine(program: Metered, settings: Settings, order: int, generator: np.random.Generator) -> Examined:
+    if program.point.size == 0 or program.value.size == 0:
+        return Examined(notes=("there are no entries: inputs or outputs are empty",), empty=True)
+    findings = check_values(program)
+    if findings:
+        return Examined(findings=findings)
+    reference, note = widest(program)
+    task = Task(
+        program,
+        reference,
+        settings.modes or MODES,
+        tolerance_for(settings, program),
+        order,
+        generator,
+        coordinate_steps(reference),
+    )
+    gathered: Gathered | None = None
+    reason = ""
+    for plan in plans(program, settings):
+        try:
+            gathered, reason = (
+                (_exhaustive(task, settings) if plan.probes == 0 else _probe(task, plan, settings)),
+                plan.reason,
+            )
+        except BudgetSpent as spent:
+            if gathered is None:
+                return Examined(findings=(budget_spent(str(spent)),), notes=program.notes)
+            reason += f"; {spent}"
+    assert gathered is not None
+    findings += not_finite(program) + gathered.findings
+    findings += tuple(mismatch(c) for c in gathered.comparisons if c.verdict is Verdict.WRONG)
+    findings += tuple(undecided(c) for c in gathered.comparisons if c.verdict is Verdict.UNDECIDED)
+    prefix = f"order {order}: " if settings.order > 1 else ""
+    return Examined(gathered.comparisons, findings, (prefix + reason, *note, *program.notes), gathered.power)
+
+
+def _exhaustive(task: Task, settings: Settings) -> Gathered:
+    """All rows by reverse mode and all columns by forward mode, whichever exist; then the numeric side."""
+    analytic: dict[str, Array] = {}
+    findings: tuple[Finding, ...] = ()
+    for mode in task.modes:
+        try:
+            if mode == "reverse":
+                analytic[mode], found = _rows(task)
+                findings += found
+            else:
+                analytic[mode] = exhaustive.columns(task.program)
+        except Unsupported as missing:
+            findings += (_missing(mode, missing, settings),)
+    return exhaustive.gather(task, analytic, findings)
+
+
+def _rows(task: Task) -> tuple[Array, tuple[Finding, ...]]:
+    """The Jacobian by reverse mode, as (N, M), and what the contracts say about the pulls. One mixed cotangent of
+    signed, unequal entries rides along with the one-hot ones."""
+    program = task.program
+    count = program.value.size
+    mixed = combination(count, task.generator) * np.abs(signed(task.generator, count))
+    pulled = program.pull(np.vstack([np.eye(count), mixed]))
+    rows = pulled[:-1]
+    findings = check_pull(program, mixed, pulled[-1])
+    if not findings:
+        findings = check_linear(program.inputs, mixed @ rows, pulled[-1], task.tolerance)
+    return np.ascontiguousarray(rows.T), findings
+
+
+def _probe(task: Task, plan: Plan, settings: Settings) -> Gathered:
+    """A few signed probes of all leaves at once."""
+    drawn = [probes.draw(task) for _ in range(plan.probes)]
+    findings: tuple[Finding, ...] = ()
+    pulled: list[Array] = []
+    pushed: list[Array] = []
+    if "reverse" in task.modes:
+        try:
+            pulled, findings = _pulls(task, drawn)
+        except Unsupported as missing:
+            findings += (_missing("reverse", missing, settings),)
+    if "forward" in task.modes:
+        try:
+            pushed = [task.program.push(probe.directions) for probe in drawn]
+        except Unsupported as missing:
+            findings += (_missing("forward", missing, settings),)
+    if not pulled and not pushed:
+        return Gathered((), findings, None)
+    outcomes = [
+        probes.measure(task, probe, pulled[k] if pulled else None, pushed[k] if pushed else None)
+        for k, probe in enumerate(drawn)
+    ]
+    if any(finding.verdict is Verdict.WRONG for finding in findings):
+        # A backward that is not even linear has no Jacobian to look for entries in.
+        return Gathered((), findings, None)
+    gathered = probes.gather(task, outcomes)
+    return Gathered(gathered.comparisons, findings + gathered.findings, gathered.power)
+
+
+def _pulls(task: Task, drawn: list[probes.Probe]) -> tuple[list[Array], tuple[Finding, ...]]:
+    """J^T w for every probe and output leaf, and the contracts on them: one combination of all rides along."""
+    program = task.program
+    cotangents = np.concatenate([probe.cotangents for probe in drawn])
+    weights = combination(len(cotangents), task.generator)
+    pulled = program.pull(np.vstack([cotangents, weights @ cotangents]))
+    rows = pulled[:-1]
+    findings = check_pull(program, cotangents[0], rows[0])
+    if not findings:
+        findings = check_linear(program.inputs, weights @ rows, pulled[-1], task.tolerance)
+    return list(rows.reshape(len(drawn), -1, program.point.size)), findings
+
+
+def _missing(mode: str, missing: Unsupported, settings: Settings) -> Finding:
+    asked = settings.modes is not None and mode in settings.modes
+    return unsupported(f"{mode} mode", str(missing), Verdict.UNSUPPORTED if asked else Verdict.RIGHT)

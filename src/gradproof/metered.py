@@ -1,0 +1,105 @@
+"""A program that keeps to a budget: the core counts and stops; adapters need not know."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+from gradproof.errors import BudgetSpent
+from gradproof.program import Array, Leaf, Program, Skipped, Tally
+from gradproof.settings import Budget
+
+
+@dataclass(frozen=True, slots=True)
+class Metered:
+    """Passes everything on to `inner`, and raises BudgetSpent instead of a call that would exceed the budget."""
+
+    inner: Program
+    budget: Budget
+    started: float = field(default_factory=time.perf_counter)
+
+    @property
+    def name(self) -> str:
+        return self.inner.name
+
+    @property
+    def inputs(self) -> tuple[Leaf, ...]:
+        return self.inner.inputs
+
+    @property
+    def outputs(self) -> tuple[Leaf, ...]:
+        return self.inner.outputs
+
+    @property
+    def skipped(self) -> tuple[Skipped, ...]:
+        return self.inner.skipped
+
+    @property
+    def point(self) -> Array:
+        return self.inner.point
+
+    @property
+    def value(self) -> Array:
+        return self.inner.value
+
+    @property
+    def tally(self) -> Tally:
+        return self.inner.tally
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return self.inner.notes
+
+    @property
+    def batched(self) -> bool:
+        return self.inner.batched
+
+    def values(self, points: Array) -> Array:
+        self.reserve(len(points))
+        return self.inner.values(points)
+
+    def pull(self, cotangents: Array) -> Array:
+        self.reserve(len(cotangents))
+        return self.inner.pull(cotangents)
+
+    def push(self, tangents: Array) -> Array:
+        self.reserve(len(tangents))
+        return self.inner.push(tangents)
+
+    def repeated_value(self) -> Array:
+        self.reserve(2)
+        return self.inner.repeated_value()
+
+    def gradient(self, cotangent: Array) -> Metered:
+        return Metered(self.inner.gradient(cotangent), self.budget, self.started)
+
+    def widened(self) -> Metered:
+        return Metered(self.inner.widened(), self.budget, self.started)
+
+    def affords(self, calls: int) -> bool:
+        """Whether this many more calls fit; seconds are judged by what has been spent so far."""
+        return self._calls_left() >= calls and self._seconds_left() > 0
+
+    def reserve(self, rows: int) -> None:
+        if not self.affords(rows):
+            raise BudgetSpent(f"the budget ({describe(self.budget)}) does not allow {rows} more calls")
+
+    def _calls_left(self) -> float:
+        if self.budget.calls is None:
+            return float("inf")
+        tally = self.inner.tally
+        return self.budget.calls - (tally.evaluations + tally.pulls + tally.pushes)
+
+    def _seconds_left(self) -> float:
+        if self.budget.seconds is None:
+            return float("inf")
+        return self.budget.seconds - (time.perf_counter() - self.started)
+
+
+def describe(budget: Budget) -> str:
+    parts = []
+    if budget.calls is not None:
+        parts.append(f"{budget.calls} calls")
+    if budget.seconds is not None:
+        parts.append(f"{budget.seconds:g} s")
+    return " and ".join(parts) or "none"

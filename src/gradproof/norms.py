@@ -1,0 +1,20 @@
+"""The size of a block: one number that every scale-free decision refers to."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gradproof.program import Array
+
+
+def rms(values: Array) -> float:
+    """Root mean square of the finite entries, safe against overflow; 0 when there are none."""
+    if values.size == 0:
+        return 0.0
+    flat = values.ravel(order="K")
+    square = float(np.dot(flat, flat)) / flat.size
+    if np.isfinite(square) and square > 1e-200:
+        return float(np.sqrt(square))
+    finite = flat[np.isfinite(flat)]
+    largest = float(np.max(np.abs(finite), initial=0.0))
+    return largest * float(np.sqrt(np.mean(np.square(finite / largest)))) if largest > 0 else 0.0

@@ -1,0 +1,51 @@
+"""Floating-point formats, by name, and rounding to them. NumPy knows no bfloat16, so this is written for any width."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gradproof.program import Array
+
+
+@dataclass(frozen=True, slots=True)
+class Precision:
+    """A binary floating-point format: `bits` of significand, counting the hidden one."""
+
+    name: str
+    bits: int
+    largest: float
+
+    @property
+    def roundoff(self) -> float:
+        """Half the distance from 1 to the next number: the largest relative error of one rounding."""
+        return float(2.0**-self.bits)
+
+    def round(self, values: Array) -> Array:
+        """The nearest numbers of this format (subnormals are not modelled; no step is ever that small)."""
+        if self.bits >= DOUBLE.bits:
+            return values
+        significand, exponent = np.frexp(values)
+        return np.asarray(np.ldexp(np.rint(np.ldexp(significand, self.bits)), exponent - self.bits))
+
+
+DOUBLE = Precision("float64", 53, 1.7976931348623157e308)
+SINGLE = Precision("float32", 24, 3.4028234663852886e38)
+HALF = Precision("float16", 11, 65504.0)
+BRAIN = Precision("bfloat16", 8, 3.3895313892515355e38)
+
+_BY_DTYPE = {
+    "float64": DOUBLE,
+    "complex128": DOUBLE,
+    "float32": SINGLE,
+    "complex64": SINGLE,
+    "float16": HALF,
+    "complex32": HALF,
+    "bfloat16": BRAIN,
+}
+
+
+def of(dtype: str) -> Precision:
+    """The precision of one real number of this dtype; a dtype without an entry is treated as half precision."""
+    return _BY_DTYPE.get(dtype, HALF)

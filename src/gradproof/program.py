@@ -1,0 +1,170 @@
+"""The seam: a differentiable program is a map R^N -> R^M with named coordinates, seen at one point.
+
+Conventions, stated here once and used everywhere:
+
+- A Jacobian is `J[output, input]`. `push` multiplies by J, `pull` by its transpose.
+- Everything is **batch first**: k rows in, k rows out, float64.
+- A complex leaf contributes (re, im) pairs of coordinates, element by element, and is differentiated as R^2. A
+  cotangent pairs with a value by the real inner product of those coordinates: <w, y> = sum(w_re*y_re + w_im*y_im).
+  So the pulled-back coordinates (g_re, g_im) are the ordinary real gradient, which torch stores as g_re + i*g_im
+  (the conjugate Wirtinger derivative) and JAX stores as g_re - i*g_im; each adapter translates its own.
+- An output that its framework calls non-differentiable is a coordinate like any other; its pulled and pushed
+  derivatives are zero, and the numeric side then proves it constant or finds it detached.
+- An exception or a non-finite number at a perturbed point means that the step left the domain: the row is NaN.
+  What the function raises at the point itself reaches the user unchanged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Any float64 array; the name of the variable says whether it is a vector or rows of them.
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """One array among the inputs or outputs: where it sits in the user's structure and in the coordinate vector."""
+
+    path: str
+    shape: tuple[int, ...]
+    dtype: str
+    start: int
+
+    @cached_property
+    def is_complex(self) -> bool:
+        return self.dtype.startswith("complex")
+
+    @cached_property
+    def size(self) -> int:
+        """Number of coordinates: two for each complex element."""
+        return prod(self.shape) * (2 if self.is_complex else 1)
+
+    @cached_property
+    def stop(self) -> int:
+        return self.start + self.size
+
+    @cached_property
+    def span(self) -> slice:
+        return slice(self.start, self.stop)
+
+    def spot(self, coordinate: int) -> Spot:
+        """Name a coordinate of the whole vector that lies in this leaf."""
+        offset = int(coordinate) - self.start
+        part = ""
+        if self.is_complex:
+            offset, imaginary = divmod(offset, 2)
+            part = "imag" if imaginary else "real"
+        return Spot(self.path, tuple(int(i) for i in np.unravel_index(offset, self.shape)), part)
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A leaf, or one entry of it. Prints as the user would write it: `args[0]['w'][3, 1].imag`."""
+
+    path: str
+    index: tuple[int, ...] | None = None
+    part: str = ""
+
+    def __str__(self) -> str:
+        index = "" if not self.index else "[" + ", ".join(map(str, self.index)) + "]"
+        return self.path + index + ("." + self.part if self.part else "")
+
+
+@dataclass(slots=True)
+class Tally:
+    """How much work a program has done, counted in rows; shared by all programs derived from it."""
+
+    evaluations: int = 0
+    pulls: int = 0
+    pushes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """An output that has no coordinates (an integer, None, a string), and why."""
+
+    path: str
+    reason: str
+
+
+class Program(Protocol):
+    """What an adapter supplies. All other operators are derived from it in the core."""
+
+    @property
+    def name(self) -> str:
+        """The user's function, by a name that the user would recognise."""
+
+    @property
+    def inputs(self) -> tuple[Leaf, ...]: ...
+
+    @property
+    def outputs(self) -> tuple[Leaf, ...]: ...
+
+    @property
+    def skipped(self) -> tuple[Skipped, ...]: ...
+
+    @property
+    def point(self) -> Array:
+        """The N coordinates where we differentiate. Read-only."""
+
+    @property
+    def value(self) -> Array:
+        """The M coordinates of the outputs there, from one plain call made as the user would make it. Read-only."""
+
+    @property
+    def tally(self) -> Tally: ...
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """How the batches were run so far, one sentence each ("values: vmap", "pull: one by one, because ...")."""
+
+    @property
+    def batched(self) -> bool:
+        """Whether `values` runs a batch in one call of the user's function (known after construction)."""
+
+    def values(self, points: Array) -> Array:
+        """(k, N) -> (k, M). The rows are given away: the user's function may get them as they are, and change them."""
+
+    def pull(self, cotangents: Array) -> Array:
+        """Reverse mode at the point: (k, M) -> (k, N). Raises Unsupported where it does not exist."""
+
+    def push(self, tangents: Array) -> Array:
+        """Forward mode at the point: (k, N) -> (k, M). Raises Unsupported where it does not exist."""
+
+    def repeated_value(self) -> Array:
+        """The outputs at the point again, from the second of two plain calls in a row, the random state of the
+        framework running on between them: equal to `value` unless the function is random or keeps state."""
+
+    def gradient(self, cotangent: Array) -> Program:
+        """The program (x, w) -> J(x)^T w, at the point (x, cotangent). Its input leaves are this program's, then
+        one `cotangent(<output path>)` for each output; its output leaves are `grad(<input path>)`."""
+
+    def widened(self) -> Program:
+        """The same function on float64 (complex128) copies of its arguments. Raises Unsupported where it cannot."""
+
+
+def leaves(descriptions: Sequence[tuple[str, tuple[int, ...], str]]) -> tuple[Leaf, ...]:
+    """Lay out (path, shape, dtype) triples one after another in a coordinate vector."""
+    result: list[Leaf] = []
+    start = 0
+    for path, shape, dtype in descriptions:
+        leaf = Leaf(path, tuple(shape), dtype, start)
+        result.append(leaf)
+        start = leaf.stop
+    return tuple(result)
+
+
+def leaf_at(leaves: Sequence[Leaf], coordinate: int) -> Leaf:
+    """The leaf that holds this coordinate."""
+    for leaf in leaves:
+        if leaf.start <= coordinate < leaf.stop:
+            return leaf
+    raise IndexError(f"no leaf holds coordinate {coordinate}")

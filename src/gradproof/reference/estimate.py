@@ -1,0 +1,56 @@
+"""A numeric derivative and how well it is known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradproof.program import Array
+
+Kinds = NDArray[np.uint8]
+
+
+class Kind(IntEnum):
+    """What the function looks like along a direction, as far as the steps tell."""
+
+    SMOOTH = 0
+    KINK = 1  # left and right slopes both exist and differ
+    EDGE = 2  # finite on one side only: the point lies on the border of the domain
+    JUMP = 3  # the function itself jumps here
+    ROUGH = 4  # no step resolves a slope: noise, or the function is not finite around the point
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Derivatives along k directions of M outputs, all arrays (k, M).
+
+    The true derivative lies within `bar` of `value`; at a kink every number within `spread` (plus bar) of it is a
+    valid subgradient. Outside kinks `spread` is zero.
+    """
+
+    value: Array
+    bar: Array
+    spread: Array
+    kind: Kinds
+
+    @classmethod
+    def smooth(cls, value: Array, bar: Array) -> Estimate:
+        return cls(value, bar, np.zeros_like(value), np.zeros(value.shape, np.uint8))
+
+    def scaled(self, factor: Array) -> Estimate:
+        """Every row divided by its own length: from derivative along a displacement to derivative along a unit."""
+        column = factor[:, None]
+        return Estimate(self.value * column, self.bar * np.abs(column), self.spread * np.abs(column), self.kind)
+
+    def take(self, rows: NDArray[np.intp]) -> Estimate:
+        return Estimate(self.value[rows], self.bar[rows], self.spread[rows], self.kind[rows])
+
+    def put(self, rows: NDArray[np.intp], other: Estimate) -> None:
+        """Overwrite some rows with better ones; used while an estimate is being built, before anyone else sees it."""
+        self.value[rows] = other.value
+        self.bar[rows] = other.bar
+        self.spread[rows] = other.spread
+        self.kind[rows] = other.kind

@@ -1,0 +1,65 @@
+"""What to make of a slope that no central stencil resolves: a kink, the border of the domain, a jump, or noise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradproof.program import Array
+from gradproof.reference.estimate import Estimate, Kind
+from gradproof.reference.lepski import lepski
+from gradproof.reference.stencil import Slopes
+
+Mask = NDArray[np.bool_]
+
+# One-sided slopes differ for certain when they lie this many bars apart.
+APART = 3.0
+
+
+def classify(central: Estimate, missed: Mask, rungs: Sequence[tuple[int, Slopes]]) -> Estimate:
+    """Replace the central slopes that missed their goal by what the one-sided slopes allow to say.
+
+    At a kink the interval between the one-sided slopes (Clarke's subdifferential along this direction) becomes
+    value +- spread. At the border of the domain the slope of the finite side is the derivative. `rungs` are
+    (log2 of the step, slopes), smallest step first.
+    """
+    if not missed.any():
+        return central
+    sided = [
+        slopes for _, slopes in rungs if not np.isnan(slopes.right_bar).all() or not np.isnan(slopes.left_bar).all()
+    ]
+    if not sided:
+        return central
+    right, right_bar = lepski([slopes.right for slopes in sided], [slopes.right_bar for slopes in sided])
+    left, left_bar = lepski([slopes.left for slopes in sided], [slopes.left_bar for slopes in sided])
+    has_right, has_left = np.isfinite(right_bar), np.isfinite(left_bar)
+    gap = np.where(has_right & has_left, np.abs(right - left), 0.0)
+    sides_bar = np.maximum(right_bar, left_bar)
+    apart = gap > APART * (right_bar + left_bar)
+    kink = missed & has_right & has_left & apart & _persistent(gap, sided)
+    edge = missed & (has_right != has_left)
+    jump = missed & ~kink & _constant_rise(rungs)
+    value = np.where(kink, 0.5 * (right + left), central.value)
+    value = np.where(edge, np.where(has_right, right, left), value)
+    bar = np.where(kink, sides_bar, central.bar)
+    bar = np.where(edge, np.where(has_right, right_bar, left_bar), bar)
+    bar = np.where(jump, np.inf, bar)
+    kind = np.where(missed, np.uint8(Kind.ROUGH), np.uint8(Kind.SMOOTH))
+    for mask, label in ((jump, Kind.JUMP), (edge, Kind.EDGE), (kink, Kind.KINK)):
+        kind = np.where(mask, np.uint8(label), kind)
+    return Estimate(value, bar, np.where(kink, 0.5 * gap, 0.0), kind)
+
+
+def _persistent(gap: Array, sided: Sequence[Slopes]) -> Mask:
+    """The same gap between left and right at two or more steps; noise would make it shrink as the step grows."""
+    same = [np.abs(np.abs(slopes.right - slopes.left) - gap) <= 0.25 * gap for slopes in sided]
+    return np.asarray(np.sum(same, axis=0) >= 2)
+
+
+def _constant_rise(rungs: Sequence[tuple[int, Slopes]]) -> Mask:
+    """The function rises by the same amount over ever smaller steps."""
+    rises = np.stack([slopes.central * 2.0**exponent for exponent, slopes in rungs[:3]])
+    mean = np.abs(rises.mean(axis=0))
+    return np.asarray((len(rises) == 3) & (mean > 0) & (np.ptp(rises, axis=0) <= 0.2 * mean))

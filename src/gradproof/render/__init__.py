@@ -1,0 +1,1 @@
+"""Results made readable. Renderers only read a `Result`; nothing here decides anything."""

@@ -1,0 +1,263 @@
+"""A result in about a dozen lines: as plain text (`render`), and with colour for a terminal (`panel`).
+
+Both are made from the same headline and labelled lines, so they cannot say different things.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from textwrap import shorten
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gradproof.result import Comparison, Cost, Entry, Finding, Power, Result, Verdict
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+# More pairs than this share one line; more than `ROOMY` get one line each instead of two.
+LISTED = 8
+ROOMY = 3
+REMARKS = 4
+
+_COLOUR = {
+    Verdict.RIGHT: "green",
+    Verdict.UNSUPPORTED: "cyan",
+    Verdict.UNDECIDED: "yellow",
+    Verdict.WRONG: "red",
+    Verdict.ERROR: "magenta",
+}
+_LABEL = {Verdict.RIGHT: "remark", Verdict.UNSUPPORTED: "missing", Verdict.UNDECIDED: "unclear"}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line under the headline. An empty label continues the line above."""
+
+    label: str
+    text: str
+
+
+def render(result: Result) -> str:
+    """The result as plain text."""
+    body = [f"  {line.label:<9} {line.text}" for line in lines(result)]
+    return "\n".join([f"{result.verdict}  {headline(result)}", *body])
+
+
+def panel(result: Result) -> RenderableType:
+    """The same content for a terminal. Paths and sentences are never read as markup."""
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    colour = _COLOUR[result.verdict]
+    grid = Table.grid(padding=(0, 1))
+    grid.add_column(no_wrap=True, min_width=11)
+    grid.add_column(overflow="fold")
+    for line in lines(result):
+        loud = line.label in ("reverse", "forward", "finding", "")
+        grid.add_row(Text("  " + line.label, style="bold" if loud else "dim"), Text(line.text))
+    title = Text.assemble((str(result.verdict), f"bold {colour}"), ("  " + headline(result), "bold"))
+    return Group(title, grid)
+
+
+def headline(result: Result) -> str:
+    """The name and the count of blocks behind the verdict."""
+    return f"{result.name}: {_summary(result)}"
+
+
+def lines(result: Result) -> list[Line]:
+    """Everything under the headline."""
+    found = _wrong_pairs(result) + _unclear_pairs(result) + _findings(result)
+    found += _together("skipped", [f"{skipped.path}: {skipped.reason}" for skipped in result.skipped])
+    if result.power is not None:
+        found.append(Line("power", _power(result.power)))
+    # Why a batch was not possible is in `Result.notes`; here it would bury the verdict.
+    found += _together("checked", [shorten(note.split(", because")[0], 120) for note in result.notes])
+    return [*found, Line("cost", _cost(result.cost)), Line("replay", f"seed={result.seed}")]
+
+
+def _summary(result: Result) -> str:
+    """The count behind the verdict; where no block makes the verdict, a finding does."""
+    blocks = len(result.comparisons)
+    behind = sum(comparison.verdict is result.verdict for comparison in result.comparisons)
+    counted = {
+        Verdict.RIGHT: f"{_count(behind, 'block')} agree{'s' if behind == 1 else ''}{_digits(result.comparisons)}",
+        Verdict.UNDECIDED: f"{behind} of {blocks} blocks cannot be told",
+        Verdict.WRONG: f"{behind} of {blocks} blocks disagree",
+    }
+    uncounted = {
+        Verdict.RIGHT: "nothing to compare",
+        Verdict.UNSUPPORTED: "no derivative to check",
+        Verdict.UNDECIDED: "cannot be told",
+        Verdict.WRONG: f"the numbers agree, but {_count(len(result.wrong), 'property')} of a derivative failed",
+        Verdict.ERROR: "could not be checked",
+    }
+    return (counted if behind else uncounted).get(result.verdict, uncounted[result.verdict])
+
+
+def _digits(comparisons: Sequence[Comparison]) -> str:
+    known = [comparison.digits for comparison in comparisons if math.isfinite(comparison.digits)]
+    return f" to {_count(int(min(known)), 'digit')}" if known else ""
+
+
+def _wrong_pairs(result: Result) -> list[Line]:
+    wrong = [comparison for comparison in result.comparisons if comparison.verdict is Verdict.WRONG]
+    wrong.sort(key=_excess, reverse=True)
+    listed: list[Line] = []
+    for comparison in wrong[:LISTED]:
+        where = f"{_place(comparison)}: {_share(comparison)}"
+        numbers = _numbers(comparison.worst) if comparison.worst else comparison.reason or "no entry was singled out"
+        if len(wrong) > ROOMY:
+            listed.append(Line(comparison.mode, f"{where}, {numbers}"))
+        else:
+            listed += [Line(comparison.mode, where), Line("", numbers)]
+    return listed + _rest(wrong[LISTED:])
+
+
+def _unclear_pairs(result: Result) -> list[Line]:
+    unclear = [comparison for comparison in result.comparisons if comparison.verdict is Verdict.UNDECIDED]
+    listed: list[Line] = []
+    for comparison in unclear[:LISTED]:
+        reason = f" ({comparison.reason})" if comparison.reason else ""
+        numbers = f": {_numbers(comparison.worst)}" if comparison.worst else ""
+        listed.append(Line(comparison.mode, f"{_place(comparison)}: cannot be told{reason}{numbers}"))
+    return listed + _rest(unclear[LISTED:])
+
+
+def _rest(unlisted: Sequence[Comparison]) -> list[Line]:
+    pairs = dict.fromkeys(f"{comparison.output.path} / {comparison.input.path}" for comparison in unlisted)
+    return [Line("", f"... and {len(unlisted)} more: {', '.join(pairs)}")] if unlisted else []
+
+
+def _findings(result: Result) -> list[Line]:
+    """What the findings say, those that make the verdict first; many of one kind are cut short."""
+    said: list[Line] = []
+    for verdict in (Verdict.ERROR, Verdict.WRONG, Verdict.UNDECIDED, Verdict.UNSUPPORTED, Verdict.RIGHT):
+        findings = [finding for finding in result.findings if finding.verdict is verdict]
+        sentences = list(dict.fromkeys(_sentence(f, result) for f in findings if not _listed(f, result)))
+        said += [Line(_LABEL.get(verdict, "finding"), sentence) for sentence in sentences[:REMARKS]]
+        if len(sentences) > REMARKS:
+            said.append(Line("", f"... and {len(sentences) - REMARKS} more like this"))
+        said += [Line("next", hint) for hint in dict.fromkeys(finding.hint for finding in findings) if hint]
+    return said
+
+
+def _listed(finding: Finding, result: Result) -> bool:
+    """Whether the finding only repeats a block that has been listed with its numbers; its hint is still news."""
+    codes = {"mismatch"} | {c.reason for c in result.comparisons if c.verdict is Verdict.UNDECIDED}
+    places = [comparison.worst.place for comparison in result.comparisons if comparison.worst is not None]
+    return finding.code in codes and finding.place in places
+
+
+def _sentence(finding: Finding, result: Result) -> str:
+    """The finding with its place, unless that has been named already."""
+    place = str(finding.place)
+    wrong = [comparison.worst for comparison in result.comparisons if comparison.worst is not None]
+    named = len(wrong) == 1 and str(wrong[0].place) == place
+    return finding.sentence if not place or named or place in finding.sentence else f"{place}: {finding.sentence}"
+
+
+def _together(label: str, remarks: Sequence[str]) -> list[Line]:
+    return [Line(label, "; ".join(remarks))] if remarks else []
+
+
+def _place(comparison: Comparison) -> str:
+    """The worst entry's place, or the block's where no entry was singled out."""
+    worst = comparison.worst
+    place = f"d {comparison.output.path} / d {comparison.input.path}" if worst is None else str(worst.place)
+    return place if comparison.order == 1 else f"{place} (order {comparison.order})"
+
+
+def _share(comparison: Comparison) -> str:
+    if comparison.worst is None:
+        return "a random combination of all entries disagrees" if comparison.scope == "probes" else "disagrees"
+    # Bisection follows one error to its entry; it does not count the others.
+    least = "at least " if comparison.scope == "probes" else ""
+    return f"{least}{comparison.wrong:,} of {comparison.entries:,} entries wrong"
+
+
+def _numbers(entry: Entry) -> str:
+    place = _last_digit(entry)
+    analytic = f"analytic {number(entry.analytic, place)}"
+    if entry.spread > 0:
+        low, high = entry.numeric - entry.spread, entry.numeric + entry.spread
+        numeric = f"a kink that allows {number(low, place)} to {number(high, place)} ± {_two_digits(entry.bar)}"
+    else:
+        numeric = f"numeric {with_bar(entry.numeric, entry.bar, place)}"
+    return f"{analytic}, {numeric}, tolerance {_two_digits(entry.tolerance)}"
+
+
+def _excess(comparison: Comparison) -> float:
+    """How many tolerances off: what "worst first" means across blocks of different size."""
+    if comparison.worst is not None:
+        deviation, tolerance = comparison.worst.deviation, comparison.worst.tolerance
+    elif comparison.deviation.size:
+        index = int(np.argmax(comparison.deviation))
+        deviation, tolerance = float(comparison.deviation.flat[index]), float(np.max(comparison.tolerance))
+    else:
+        return 0.0
+    if math.isnan(deviation):
+        return math.inf
+    return deviation / tolerance if tolerance > 0 else math.inf
+
+
+def _power(power: Power) -> str:
+    if not math.isfinite(power.error):
+        return "would not have caught a single wrong entry"
+    relative = f" ({_two_digits(power.relative)} of the largest)" if math.isfinite(power.relative) else ""
+    return f"would have caught any single-entry error above {_two_digits(power.error)}{relative}"
+
+
+def _cost(cost: Cost) -> str:
+    work = [_count(cost.evaluations, "evaluation"), _count(cost.pulls, "pull"), _count(cost.pushes, "push")]
+    return f"{', '.join(work)} in {cost.seconds:.2f} s"
+
+
+def _count(count: int, noun: str) -> str:
+    plural = {"push": "pushes", "property": "properties"}.get(noun, noun + "s")
+    return f"{count} {noun if count == 1 else plural}"
+
+
+def with_bar(value: float, bar: float, place: int | None = None) -> str:
+    """`value ± bar`: the bar to two digits, the value no further than the bar reaches.
+
+    `place` is the power of ten of the last digit wanted, for a value that is known better than anybody needs.
+    """
+    reach = _exponent(bar) - 1 if 0 < bar < math.inf else None
+    places = [wanted for wanted in (place, reach) if wanted is not None]
+    return f"{number(value, max(places, default=_exponent(value) - 16))} ± {_two_digits(bar)}"
+
+
+def number(value: float, place: int) -> str:
+    """The value with its last digit at 10**place, at most 17 digits in all."""
+    if not math.isfinite(value):
+        return str(value)
+    if value == 0:
+        return "0"
+    digits = min(max(_exponent(value) - place + 1, 1), 17)
+    return _bare(f"{value:#.{digits}g}")
+
+
+def _last_digit(entry: Entry) -> int:
+    """Where to cut both numbers: six digits, or three past the first in which they differ."""
+    sizes = [abs(x) for x in (entry.analytic, entry.numeric) if math.isfinite(x) and x != 0]
+    place = _exponent(max(sizes, default=1.0)) - 5
+    gap = abs(entry.analytic - entry.numeric)
+    return min(place, _exponent(gap) - 2) if 0 < gap < math.inf else place
+
+
+def _two_digits(size: float) -> str:
+    return _bare(f"{size:#.2g}") if math.isfinite(size) and size != 0 else f"{size:g}"
+
+
+def _bare(digits: str) -> str:
+    """Drop the point that the `#` format leaves at the end of a whole number."""
+    return digits.removesuffix(".").replace(".e", "e")
+
+
+def _exponent(value: float) -> int:
+    return math.floor(math.log10(abs(value))) if value != 0 and math.isfinite(value) else 0

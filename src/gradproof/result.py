@@ -1,0 +1,192 @@
+"""What a check returns: verdicts, findings, comparisons, results. Frozen values; text is made in `render`."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from gradproof.errors import GradcheckError
+from gradproof.program import Array, Leaf, Skipped, Spot
+from gradproof.settings import Settings
+
+
+class Verdict(enum.Enum):
+    """The answer, ordered by how loudly it must be said (`worst_of` takes the loudest)."""
+
+    RIGHT = "right"
+    UNSUPPORTED = "unsupported"
+    UNDECIDED = "undecided"
+    WRONG = "wrong"
+    ERROR = "error"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+_LOUDNESS = {verdict: rank for rank, verdict in enumerate(Verdict)}
+
+
+def worst_of(verdicts: Sequence[Verdict]) -> Verdict:
+    return max(verdicts, key=_LOUDNESS.__getitem__, default=Verdict.RIGHT)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where in the Jacobian: the output side, the input side, or both."""
+
+    output: Spot | None = None
+    input: Spot | None = None
+
+    def __str__(self) -> str:
+        if self.output is None or self.input is None:
+            return str(self.output or self.input or "")
+        return f"d {self.output} / d {self.input}"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing worth saying. `verdict` is what it implies by itself: RIGHT for a mere remark."""
+
+    code: str
+    verdict: Verdict
+    place: Place
+    sentence: str
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One derivative, both ways. `spread` is the half-width of the interval of valid values at a kink, else 0."""
+
+    place: Place
+    analytic: float
+    numeric: float
+    bar: float
+    tolerance: float
+    spread: float = 0.0
+
+    @property
+    def deviation(self) -> float:
+        return max(abs(self.analytic - self.numeric) - self.spread, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """One (output leaf, input leaf) block of the Jacobian in one mode.
+
+    `scope` is "entries" when every entry of the block was compared (the arrays then have the shape
+    (output size, input size)), or "probes" when random combinations of all entries were (arrays of one number each
+    probe). `found` lists the single entries that were adjudicated WRONG, worst first; `wrong` counts the wrong ones
+    among those looked at.
+    """
+
+    order: int
+    mode: str
+    output: Leaf
+    input: Leaf
+    scope: str
+    analytic: Array
+    numeric: Array
+    bar: Array
+    tolerance: Array
+    verdict: Verdict
+    found: tuple[Entry, ...] = ()
+    wrong: int = 0
+    entries: int = 0
+    reason: str = ""
+    spread: Array | None = None
+
+    @property
+    def worst(self) -> Entry | None:
+        return self.found[0] if self.found else None
+
+    @cached_property
+    def deviation(self) -> Array:
+        deviation: Array = np.abs(self.analytic - self.numeric)
+        return deviation if self.spread is None else np.maximum(deviation - self.spread, 0.0)
+
+    @cached_property
+    def digits(self) -> float:
+        """Correct decimal digits shown, relative to the block's own size: how far the two sides provably agree."""
+        if self.numeric.size == 0:
+            return float("nan")
+        scale = float(np.sqrt(np.mean(np.square(self.numeric))))
+        slack = float(np.max(np.maximum(self.deviation, self.bar)))
+        if not (scale > 0 and np.isfinite(scale) and np.isfinite(slack)):
+            return float("nan")
+        return float(np.clip(-np.log10(max(slack / scale, 1e-17)), 0.0, 17.0))
+
+
+@dataclass(frozen=True, slots=True)
+class Power:
+    """What this run would have caught: any error of a single entry above `error` (in units of the derivative), with
+    probability at least 1 - 1e-6. `relative` is the same against the largest derivative of its block (with probes: the
+    largest entry of J^T w or J u, per unit of w or u); `fraction` of all entries were compared one by one."""
+
+    error: float
+    relative: float
+    fraction: float
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    evaluations: int
+    pulls: int
+    pushes: int
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """The outcome of one check. Printing it gives the report; `raise_if_wrong` turns it into an assertion."""
+
+    name: str
+    verdict: Verdict
+    comparisons: tuple[Comparison, ...]
+    findings: tuple[Finding, ...]
+    skipped: tuple[Skipped, ...]
+    notes: tuple[str, ...]
+    power: Power | None
+    cost: Cost
+    seed: int
+    settings: Settings
+
+    @property
+    def ok(self) -> bool:
+        """True when the gradient was shown to be right (a mode that does not exist here is not held against it)."""
+        return self.verdict is Verdict.RIGHT
+
+    @property
+    def wrong(self) -> tuple[Finding, ...]:
+        return tuple(finding for finding in self.findings if finding.verdict is Verdict.WRONG)
+
+    def raise_if_wrong(self) -> None:
+        """Raise GradcheckError if the verdict is WRONG or ERROR. `assert_gradients` asks for more: it wants RIGHT."""
+        if self.verdict in (Verdict.WRONG, Verdict.ERROR):
+            raise GradcheckError(str(self), self)
+
+    def __str__(self) -> str:
+        from gradproof.render.text import render
+
+        return render(self)
+
+    def __rich__(self) -> object:
+        from gradproof.render.text import panel
+
+        return panel(self)
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """Many results and where they were obtained; text, JSON and HTML are renderers of it."""
+
+    results: tuple[Result, ...]
+    environment: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def verdict(self) -> Verdict:
+        return worst_of([result.verdict for result in self.results])

@@ -1,0 +1,128 @@
+"""What the user may choose, validated once and passed whole."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from gradproof.errors import UsageError
+
+Mode = Literal["reverse", "forward"]
+Effort = Literal["auto", "exhaustive"] | int
+MODES: tuple[Mode, ...] = ("reverse", "forward")
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """How much deviation the user accepts at an entry: `absolute + relative * max(|entry|, rms of its block)`."""
+
+    relative: float
+    absolute: float = 0.0
+
+    def __post_init__(self) -> None:
+        given: dict[str, object] = {"relative": self.relative, "absolute": self.absolute}
+        for name, value in given.items():
+            if not (isinstance(value, (int, float)) and 0 <= value < float("inf")):
+                raise UsageError(f"{name} tolerance must be a finite number >= 0, got {value!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """The most that a check may spend: evaluations of the function (pulls and pushes count too), seconds, or both."""
+
+    calls: int | None = None
+    seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.calls is not None and (isinstance(self.calls, bool) or int(self.calls) != self.calls or self.calls < 1):
+            raise UsageError(f"a budget needs a whole number of calls >= 1, got {self.calls!r}: Budget(calls=200)")
+        if self.seconds is not None and not self.seconds > 0:
+            raise UsageError(f"a budget needs seconds > 0, got {self.seconds!r}: Budget(seconds=2.0)")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """See `gradproof.check` for the meaning of each. `modes=None` means: all that exist."""
+
+    modes: tuple[Mode, ...] | None
+    order: int
+    effort: Effort
+    tolerance: Tolerance | None
+    seed: int
+    budget: Budget
+
+    @classmethod
+    def validated(
+        cls,
+        *,
+        modes: str | Sequence[str] | None = None,
+        order: int = 1,
+        effort: Effort = "auto",
+        tolerance: float | Tolerance | None = None,
+        seed: int | None = None,
+        budget: int | Budget | None = None,
+    ) -> Settings:
+        return cls(_modes(modes), _order(order), _effort(effort), _tolerance(tolerance), _seed(seed), _budget(budget))
+
+
+def _modes(modes: str | Sequence[str] | None) -> tuple[Mode, ...] | None:
+    if modes is None:
+        return None
+    named = (modes,) if isinstance(modes, str) else tuple(modes)
+    unknown = [mode for mode in named if mode not in MODES]
+    if unknown or not named:
+        raise UsageError(
+            f"modes={modes!r} is not understood; write modes='reverse', 'forward', or ('reverse', 'forward')"
+        )
+    return tuple(mode for mode in MODES if mode in named)
+
+
+def _order(order: object) -> int:
+    if isinstance(order, bool) or not isinstance(order, int) or order < 1:
+        raise UsageError(f"order={order!r} is not understood; write order=1, or order=2 for second derivatives too")
+    return order
+
+
+def _effort(effort: object) -> Effort:
+    if effort == "auto":
+        return "auto"
+    if effort == "exhaustive":
+        return "exhaustive"
+    if isinstance(effort, int) and not isinstance(effort, bool) and effort >= 1:
+        return effort
+    raise UsageError(
+        f"effort={effort!r} is not understood; write effort='auto', 'exhaustive', or a number of probes: effort=4"
+    )
+
+
+def _tolerance(tolerance: object) -> Tolerance | None:
+    if tolerance is None or isinstance(tolerance, Tolerance):
+        return tolerance
+    if isinstance(tolerance, bool) or not isinstance(tolerance, (int, float)):
+        raise UsageError(
+            f"tolerance={tolerance!r} is not understood; write tolerance=1e-4 (relative), "
+            "or tolerance=gradproof.Tolerance(relative=1e-4, absolute=1e-8)"
+        )
+    return Tolerance(relative=tolerance)
+
+
+def _seed(seed: object) -> int:
+    if seed is None:
+        return secrets.randbits(32)
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise UsageError(f"seed={seed!r} is not understood; write a whole number >= 0, such as seed=1, or leave it out")
+    return seed
+
+
+def _budget(budget: object) -> Budget:
+    if budget is None:
+        return Budget()
+    if isinstance(budget, Budget):
+        return budget
+    if isinstance(budget, int) and not isinstance(budget, bool):
+        return Budget(calls=budget)
+    raise UsageError(
+        f"budget={budget!r} is not understood; write budget=gradproof.Budget(calls=200), or Budget(seconds=2.0)"
+    )

@@ -1,0 +1,61 @@
+"""`program_of`: a torch function or module at a point, as a `Program`."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from gradproof.errors import UsageError
+from gradproof.program import Tally
+from gradproof.torch.calls import UserCall
+from gradproof.torch.selection import chosen
+from gradproof.torch.torchprogram import TorchProgram
+from gradproof.torch.tree import flatten
+
+
+def program_of(
+    fn: Callable[..., Any], args: Any, kwargs: dict[str, Any] | None = None, wrt: str | Sequence[str] | None = None
+) -> TorchProgram:
+    """`args`: one tensor, a tuple or list of positional arguments, or any other structure as the only argument."""
+    if not callable(fn):
+        raise UsageError(f"fn must be callable, got {type(fn).__name__}: gradproof.check(torch.sin, x)")
+    if kwargs is not None and not isinstance(kwargs, dict):
+        raise UsageError(f"kwargs must be a dict, got {type(kwargs).__name__}: gradproof.check(fn, args, {{'dim': 0}})")
+    positional = tuple(args) if type(args) in (tuple, list) else (args,)
+    found: list[tuple[str, Any]] = []
+    # A dict of keyword arguments is rebuilt as one, and so `kwargs['bias']` is the path of one of them.
+    tree = flatten((positional, dict(kwargs or {})), "", found)
+    arguments = [(_argument_path(path), value) for path, value in found]
+    params: list[tuple[str, torch.Tensor]] = []
+    buffers: list[tuple[str, torch.Tensor]] = []
+    if isinstance(fn, torch.nn.Module):
+        params = [(f"params.{name}", param) for name, param in fn.named_parameters()]
+        buffers = [(f"buffers.{name}", buffer) for name, buffer in fn.named_buffers()]
+    wanted = chosen(arguments, params, wrt)
+    call = UserCall(fn, (tree, arguments), [*params, *buffers], wanted)
+    named = dict((*arguments, *params))
+    point = np.empty(call.inputs.size)
+    call.inputs.write_single([named[leaf.path] for leaf in call.inputs.leaves], point)
+    return TorchProgram(call, name_of(fn), point, Tally())
+
+
+def _argument_path(path: str) -> str:
+    """`[0][1]['w']` of (args, kwargs) is args[1]['w'] to the user."""
+    return ("args" if path.startswith("[0]") else "kwargs") + path[3:]
+
+
+def name_of(fn: Any) -> str:
+    if isinstance(fn, functools.partial):
+        return name_of(fn.func)
+    owner = getattr(fn, "__self__", None)
+    if isinstance(owner, type) and issubclass(owner, torch.autograd.Function):
+        return f"{owner.__name__}.{fn.__name__}"  # by its own name, `apply` belongs to torch's base class
+    if inspect.isbuiltin(fn):
+        return fn.__name__
+    name = getattr(fn, "__qualname__", None) or type(fn).__name__
+    return str(name).rpartition("<locals>.")[2]

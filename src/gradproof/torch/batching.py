@@ -1,0 +1,103 @@
+"""Run rows in batches where that works, and one by one where it does not. A batch is believed after a cross-check."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+import numpy as np
+
+from gradproof.program import Array
+from gradproof.torch.modes import first_line
+
+# Elements of input and output in flight at once: 8 MB of float64, which also stays near the cache.
+ELEMENTS = 2**20
+# A batch that works in general may fail for one chunk (a step out of the domain); this often, and we give up on it.
+PATIENCE = 3
+
+Runner = Callable[[Array, Array], None]
+
+
+@dataclass(slots=True)
+class Lane:
+    """How one operation of a program runs its rows. `batched` is None until the first batch has been tried."""
+
+    name: str
+    how: str
+    most: int
+    roundoff: float
+    batched: bool | None = None
+    reason: str = ""
+    failures: int = 0
+    used: bool = False
+
+    def run(self, rows: Array, into: Array, many: Runner, each: Runner, scope: AbstractContextManager[None]) -> None:
+        """`many` runs a batch in one call, `each` the same rows one by one; both write their results into an array.
+        `scope` shields the trial, so that the rows which follow find the random state as if it had not happened."""
+        self.used = self.used or len(rows) > 0
+        for start in range(0, len(rows), self.most):
+            chunk, target = rows[start : start + self.most], into[start : start + self.most]
+            if len(chunk) == 1 or self.batched is False:
+                each(chunk, target)
+            elif self.batched:
+                self._believed(chunk, target, many, each)
+            else:
+                self._tried(chunk, target, many, each, scope)
+
+    def _believed(self, rows: Array, into: Array, many: Runner, each: Runner) -> None:
+        try:
+            _quietly(many, rows, into)
+        except Exception as error:  # noqa: BLE001  the rows get their say one by one
+            self.failures += 1
+            if self.failures >= PATIENCE:
+                self._refuse(f"a batch raised {type(error).__name__}: {first_line(error)}")
+            each(rows, into)
+
+    def _tried(self, rows: Array, into: Array, many: Runner, each: Runner, scope: AbstractContextManager[None]) -> None:
+        with scope:
+            try:
+                _quietly(many, rows, into)
+            except Exception as error:  # noqa: BLE001  the rows get their say one by one
+                self._refuse(f"a batch raised {type(error).__name__}: {first_line(error)}")
+            else:
+                # Neither the first nor the middle row, so that a batch that repeats or reverses its rows is caught.
+                picked = 2 * len(rows) // 3
+                alone = np.empty((1, into.shape[1]))
+                each(rows[picked : picked + 1], alone)
+                if agree(into[picked], alone[0], self.roundoff):
+                    self.batched = True
+                else:
+                    self._refuse("a batch disagrees with a single call")
+        if not self.batched:
+            each(rows, into)
+
+    def _refuse(self, reason: str) -> None:
+        self.batched, self.reason = False, reason
+
+    @property
+    def note(self) -> str:
+        if self.most == 1 and self.used:
+            return f"{self.name}: one by one, because one row fills a batch"
+        if self.batched is None:
+            return ""
+        return f"{self.name}: {self.how}" if self.batched else f"{self.name}: one by one, because {self.reason}"
+
+
+def agree(batched: Array, alone: Array, roundoff: float) -> bool:
+    """Equal within rounding, at the scale of the largest entry; NaN agrees with NaN, and infinities with their like."""
+    if np.array_equal(batched, alone, equal_nan=True):
+        return True
+    finite = np.isfinite(alone)
+    if not np.array_equal(batched[~finite], alone[~finite], equal_nan=True):
+        return False
+    scale = float(np.max(np.abs(alone[finite]), initial=0.0))
+    return bool(np.all(np.abs(batched[finite] - alone[finite]) <= 64 * roundoff * scale))
+
+
+def _quietly(many: Runner, rows: Array, into: Array) -> None:
+    """Without warnings: torch warns of operators that it batches slowly, but the user asked for no batch."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        many(rows, into)

@@ -1,0 +1,238 @@
+"""A call of the user's function, reduced to 'input leaf tensors -> output leaf tensors', one at a time or k at once.
+
+Whoever makes a call hands over tensors that it no longer needs: the function may overwrite them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+
+from gradproof.errors import UsageError
+from gradproof.program import Skipped, leaves
+from gradproof.torch.leaves import Layout, dense, dtype_name
+from gradproof.torch.modes import reverse
+from gradproof.torch.tree import Tree, flatten, rebuild
+
+Tensors = Sequence[torch.Tensor]
+
+
+class Call(Protocol):
+    inputs: Layout
+    modules: tuple[torch.nn.Module, ...]
+
+    @property
+    def outputs(self) -> Layout:
+        """Known after the first call."""
+
+    @property
+    def skipped(self) -> tuple[Skipped, ...]: ...
+
+    def one(self, leaves: Tensors) -> Tensors: ...
+
+    def many(self, leaves: Tensors) -> Tensors:
+        """The same for k rows: one more dimension in front of each input and output."""
+
+
+class UserCall:
+    """The user's function with its arguments: some are the input leaves, the rest is fixed."""
+
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        arguments: tuple[Tree | None, Sequence[tuple[str, Any]]],
+        state: Sequence[tuple[str, torch.Tensor]],
+        wanted: frozenset[str],
+    ) -> None:
+        """`arguments` is the flattened (args, kwargs); `state` a module's parameters and buffers, by path."""
+        self._fn = fn
+        self._tree, named = arguments
+        self._state = [path.partition(".")[2] for path, _ in state]
+        named = (*named, *state)
+        self._named = named
+        self._wanted = wanted
+        self._slots = [slot for slot, (path, _) in enumerate(named) if path in wanted]
+        self.inputs = Layout.of([named[slot] for slot in self._slots])
+        # Tensors that stay fixed are copied for each call too; other objects go through by reference.
+        fixed = [None if path in wanted else value for path, value in named]
+        self._template: list[Any] = [value.detach() if isinstance(value, torch.Tensor) else value for value in fixed]
+        self._copied = [slot for slot, value in enumerate(fixed) if isinstance(value, (torch.Tensor, np.ndarray))]
+        self.modules = tuple(fn.modules()) if isinstance(fn, torch.nn.Module) else ()
+        self._outputs: _Outputs | None = None
+        self._direct = _is_flat(self._tree, len(self._slots)) and not self.modules and not state
+
+    @property
+    def outputs(self) -> Layout:
+        return self._learned.layout
+
+    @property
+    def skipped(self) -> tuple[Skipped, ...]:
+        return self._learned.skipped
+
+    @property
+    def _learned(self) -> _Outputs:
+        if self._outputs is None:
+            raise RuntimeError("the outputs are known after the first call")
+        return self._outputs
+
+    def one(self, leaves: Tensors) -> Tensors:
+        result = self._fn(*leaves) if self._direct else self._rebuilt(leaves)
+        if self._outputs is None:
+            self._outputs = _Outputs(result)
+        return self._outputs.leaves_of(result)
+
+    def many(self, leaves: Tensors) -> Tensors:
+        count = len(self._learned.layout.leaves)
+        if count == 0:
+            return ()
+        if count == 1:  # vmap spends noticeably less on a bare tensor than on a tuple of one
+            return (torch.vmap(lambda *row: self.one(row)[0])(*leaves),)
+        values: Tensors = torch.vmap(lambda *row: tuple(self.one(row)))(*leaves)
+        return values
+
+    def widened(self) -> UserCall | None:
+        """The same call on float64 and complex128 copies of all floating tensors; None if they are that already."""
+        double = [(path, _double(value)) for path, value in self._named]
+        if all(new is old for (_, new), (_, old) in zip(double, self._named, strict=True)):
+            return None
+        split = len(double) - len(self._state)
+        return UserCall(self._fn, (self._tree, double[:split]), double[split:], self._wanted)
+
+    def _rebuilt(self, leaves: Tensors) -> Any:
+        values = self._template.copy()
+        for slot in self._copied:
+            values[slot] = values[slot].clone() if isinstance(values[slot], torch.Tensor) else values[slot].copy()
+        for slot, leaf in zip(self._slots, leaves, strict=True):
+            values[slot] = leaf
+        iterator = iter(values)
+        args, kwargs = rebuild(self._tree, iterator)
+        if not self.modules:
+            return self._fn(*args, **kwargs)
+        state = dict(zip(self._state, iterator, strict=True))
+        return torch.func.functional_call(self._fn, state, args, kwargs)  # type: ignore[arg-type]
+
+
+class GradientCall:
+    """(x, w) -> J(x)^T w of another call. Rows are independent, so one reverse pass serves all rows of a batch."""
+
+    def __init__(self, inner: Call) -> None:
+        self._inner = inner
+        self.modules = inner.modules
+        self._count = len(inner.inputs.leaves)
+        self.inputs = _renamed(
+            [(leaf.path, inner.inputs, i) for i, leaf in enumerate(inner.inputs.leaves)]
+            + [(f"cotangent({leaf.path})", inner.outputs, i) for i, leaf in enumerate(inner.outputs.leaves)]
+        )
+        self.outputs = _renamed([(f"grad({leaf.path})", inner.inputs, i) for i, leaf in enumerate(inner.inputs.leaves)])
+        self.skipped: tuple[Skipped, ...] = ()
+
+    def one(self, leaves: Tensors) -> Tensors:
+        return self._gradients(self._inner.one, leaves)
+
+    def many(self, leaves: Tensors) -> Tensors:
+        return self._gradients(self._inner.many, leaves)
+
+    def _gradients(self, run: Callable[[Tensors], Tensors], leaves: Tensors) -> Tensors:
+        outer_graph = torch.is_grad_enabled()
+        with torch.enable_grad():
+            points = [leaf if leaf.requires_grad else leaf.requires_grad_() for leaf in leaves[: self._count]]
+            # Copies: the function may overwrite what it gets, and the points are needed for the reverse pass.
+            values = run([point.clone() for point in points])
+            gradients = reverse(values, points, leaves[self._count :], create_graph=outer_graph)
+        return [
+            torch.zeros_like(point) if gradient is None else gradient
+            for point, gradient in zip(points, gradients, strict=True)
+        ]
+
+
+class _Outputs:
+    """What the first call returned: which leaves are coordinates, which are skipped, in what structure."""
+
+    def __init__(self, result: Any) -> None:
+        found: list[tuple[str, Any]] = []
+        self._tree = flatten(result, "out", found)
+        self._kept = [i for i, (_, value) in enumerate(found) if _reason_to_skip(value) is None]
+        self.layout = Layout.of([found[i] for i in self._kept])
+        self._expected = [(found[i][1].shape, found[i][1].dtype) for i in self._kept]
+        self.skipped = tuple(
+            Skipped(path, reason) for path, value in found if (reason := _reason_to_skip(value)) is not None
+        )
+        self._bare = self._expected[0] if self._tree is None and self._kept else None
+
+    def leaves_of(self, result: Any) -> Tensors:
+        """The kept leaves of another result, which must look like the first. Called for each row, so it is quick."""
+        bare = self._bare
+        if bare is not None and type(result) is torch.Tensor and result.shape == bare[0] and result.dtype is bare[1]:
+            return (dense(result),)
+        named: list[tuple[str, Any]] = []
+        if flatten(result, "out", named) != self._tree:
+            raise UsageError(
+                f"the function returns another structure at a nearby point: {_described(named)} instead of "
+                f"{self._summary()}; return the same structure for all inputs"
+            )
+        kept = [named[i][1] for i in self._kept]
+        for value, (shape, dtype) in zip(kept, self._expected, strict=True):
+            if not isinstance(value, torch.Tensor) or value.shape != shape or value.dtype != dtype:
+                self._refuse(kept)
+        return [dense(value) for value in kept]
+
+    def _refuse(self, kept: Sequence[Any]) -> None:
+        for leaf, value, (shape, dtype) in zip(self.layout.leaves, kept, self._expected, strict=True):
+            if not isinstance(value, torch.Tensor):
+                got = f"a {type(value).__name__}"
+            elif value.shape != shape or value.dtype != dtype:
+                got = f"shape {tuple(value.shape)} {dtype_name(value.dtype)}"
+            else:
+                continue
+            raise UsageError(
+                f"{leaf.path} has shape {leaf.shape} {leaf.dtype} at the point but {got} at a nearby point; a function "
+                "can be checked only if its output keeps its shape and dtype: pad it, or return a fixed part of it"
+            )
+
+    def _summary(self) -> str:
+        return ", ".join([leaf.path for leaf in self.layout.leaves] + [skipped.path for skipped in self.skipped])
+
+
+def _described(named: Sequence[tuple[str, Any]]) -> str:
+    return ", ".join(path for path, _ in named) or "nothing"
+
+
+def _reason_to_skip(value: object) -> str | None:
+    if value is None:
+        return "None"
+    if not isinstance(value, torch.Tensor):
+        return f"a {type(value).__name__}, not a tensor"
+    if not (value.dtype.is_floating_point or value.dtype.is_complex):
+        return f"{dtype_name(value.dtype)} has no derivative"
+    return None
+
+
+def _all_leaves(tree: Tree | None, kind: type) -> bool:
+    return tree is not None and tree.kind is kind and all(child is None for child in tree.children)
+
+
+def _is_flat(tree: Tree | None, leaves: int) -> bool:
+    """Whether (args, kwargs) is a tuple of just these leaves, and no keyword arguments."""
+    if tree is None or tree.children[0] is None or tree.children[1] is None:
+        return False
+    args, kwargs = tree.children[0], tree.children[1]
+    return _all_leaves(args, tuple) and len(args.children) == leaves and not kwargs.children
+
+
+def _renamed(parts: Sequence[tuple[str, Layout, int]]) -> Layout:
+    return Layout(
+        leaves([(path, layout.leaves[i].shape, layout.leaves[i].dtype) for path, layout, i in parts]),
+        tuple(layout.dtypes[i] for _, layout, i in parts),
+        tuple(layout.devices[i] for _, layout, i in parts),
+    )
+
+
+def _double(value: Any) -> Any:
+    if isinstance(value, torch.Tensor) and value.dtype.is_floating_point:
+        return value.to(torch.float64)
+    if isinstance(value, torch.Tensor) and value.dtype.is_complex:
+        return value.to(torch.complex128)
+    return value

@@ -1,0 +1,118 @@
+"""Tensors <-> coordinates: float64 rows on the core's side, the leaf's own dtype and device on torch's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from gradproof import precision
+from gradproof.program import Array, Leaf, leaves
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The leaves of one side of a program, with what torch must know about each to make a tensor of it."""
+
+    leaves: tuple[Leaf, ...]
+    dtypes: tuple[torch.dtype, ...]
+    devices: tuple[torch.device, ...]
+
+    @classmethod
+    def of(cls, named: Sequence[tuple[str, torch.Tensor]]) -> Layout:
+        return cls(
+            leaves([(path, tuple(tensor.shape), dtype_name(tensor.dtype)) for path, tensor in named]),
+            tuple(tensor.dtype for _, tensor in named),
+            tuple(tensor.device for _, tensor in named),
+        )
+
+    @property
+    def size(self) -> int:
+        return self.leaves[-1].stop if self.leaves else 0
+
+    @property
+    def roundoff(self) -> float:
+        """That of the coarsest leaf."""
+        return max((precision.of(leaf.dtype).roundoff for leaf in self.leaves), default=precision.DOUBLE.roundoff)
+
+    def tensors(self, rows: Array) -> list[torch.Tensor]:
+        """(k, size) -> for each leaf a fresh contiguous tensor (k, *shape): one copy, which also converts."""
+        source = torch.from_numpy(rows)
+        count = rows.shape[0]
+        made = []
+        for leaf, dtype, device in zip(self.leaves, self.dtypes, self.devices, strict=True):
+            tensor = torch.empty((count, *leaf.shape), dtype=dtype, device=device)
+            flat = torch.view_as_real(tensor) if dtype.is_complex else tensor
+            flat.view(count, leaf.size).copy_(source[:, leaf.start : leaf.stop])
+            made.append(tensor)
+        return made
+
+    def single(self, row: Array) -> list[torch.Tensor]:
+        """One vector -> one fresh tensor for each leaf."""
+        source = torch.from_numpy(row)
+        made = []
+        for leaf, dtype, device in zip(self.leaves, self.dtypes, self.devices, strict=True):
+            part = source[leaf.start : leaf.stop]
+            if dtype.is_complex:
+                tensor = torch.empty(leaf.shape, dtype=dtype, device=device)
+                torch.view_as_real(tensor).view(leaf.size).copy_(part)
+            else:
+                tensor = part.view(leaf.shape).to(device, dtype, copy=True)
+            made.append(tensor)
+        return made
+
+    def write(self, tensors: Sequence[torch.Tensor | None], into: Array) -> None:
+        """For each leaf (k, *shape), or None for zeros -> (k, size), always a copy: fn may own what it returned."""
+        target = torch.from_numpy(into)
+        count = into.shape[0]
+        for leaf, tensor in zip(self.leaves, tensors, strict=True):
+            if tensor is None:
+                target[:, leaf.start : leaf.stop].zero_()
+                continue
+            flat = real(tensor).reshape(count, leaf.size)
+            target[:, leaf.start : leaf.stop].copy_(flat)
+
+    def write_single(self, tensors: Sequence[torch.Tensor | None], into: Array) -> None:
+        """The same for one vector."""
+        target = torch.from_numpy(into)
+        for leaf, tensor in zip(self.leaves, tensors, strict=True):
+            part = target[leaf.start : leaf.stop]
+            if tensor is None:
+                part.zero_()
+            else:
+                part.copy_(real(tensor).reshape(leaf.size))
+
+
+def dtype_name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def differentiable(value: object) -> bool:
+    """Whether this is a tensor with coordinates. Sparse arguments are passed on, but not differentiated yet."""
+    return (
+        isinstance(value, torch.Tensor)
+        and (value.dtype.is_floating_point or value.dtype.is_complex)
+        and value.layout is torch.strided
+    )
+
+
+def dense(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor if tensor.layout is torch.strided else tensor.to_dense()
+
+
+def real(tensor: torch.Tensor) -> torch.Tensor:
+    """Detached, strided, with (re, im) pairs in a last dimension if complex; lazy conjugations are carried out."""
+    tensor = tensor.detach()
+    if tensor.layout is not torch.strided:
+        tensor = tensor.to_dense()
+    return torch.view_as_real(tensor.resolve_conj().resolve_neg()) if tensor.dtype.is_complex else tensor
+
+
+def rows_of(array: Array, width: int) -> Array:
+    """What a caller handed to a seam function, as rows that torch can look at (it warns about read-only arrays)."""
+    rows = np.ascontiguousarray(array, dtype=np.float64)
+    if rows.ndim != 2 or rows.shape[1] != width:
+        raise ValueError(f"expected rows of {width} coordinates, shape (k, {width}), got shape {np.shape(array)}")
+    return rows if rows.flags.writeable else rows.copy()

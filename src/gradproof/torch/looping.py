@@ -1,0 +1,58 @@
+"""The lean loop: evaluate a call row by row, with as little as possible around each call of the user's function."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from gradproof.errors import UsageError
+from gradproof.program import Array
+from gradproof.torch.calls import Call
+
+
+def evaluate_each(call: Call, rows: Array, into: Array, graph: str) -> Exception | None:
+    """(k, N) -> (k, M). A row that raises is NaN; the first such exception is returned. `graph` is "with" or "without":
+    whether the function sees inputs that require grad, as in the user's own call."""
+    one = call.one
+    columns = [tensor.unbind(0) for tensor in call.inputs.tensors(rows)]
+    buffers = _buffers(call, into)
+    targets = list(zip(*(buffer.unbind(0) for buffer in buffers), strict=True)) or [()] * len(rows)
+    failed: Exception | None = None
+    outside: list[int] = []
+    with torch.no_grad():
+        for i, leaves in enumerate(zip(*columns, strict=True)):
+            try:
+                values = one(leaves) if graph == "without" else _with_graph(call, leaves)
+            except UsageError:
+                raise
+            except Exception as error:  # noqa: BLE001  whatever it is, the step left the domain
+                failed = failed or error
+                outside.append(i)
+                continue
+            for target, value in zip(targets[i], values):  # noqa: B905  per row; `one` has checked the number
+                target.copy_(value)
+    for leaf, buffer in zip(call.outputs.leaves, buffers, strict=True):
+        if leaf.is_complex:
+            into[:, leaf.span] = torch.view_as_real(buffer).reshape(len(rows), leaf.size).numpy()
+    if outside:
+        into[outside] = np.nan
+    return failed
+
+
+def _with_graph(call: Call, leaves: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
+    with torch.enable_grad():
+        return call.one([leaf.requires_grad_().clone() for leaf in leaves])
+
+
+def _buffers(call: Call, into: Array) -> list[torch.Tensor]:
+    """For each output a tensor (k, *shape) to copy results into at once: the function may reuse what it returned.
+    Real ones are views of `into`; complex ones are not, as (re, im) pairs may start at an odd coordinate there."""
+    whole = torch.from_numpy(into)
+    return [
+        torch.empty((len(into), *leaf.shape), dtype=torch.complex128)
+        if leaf.is_complex
+        else whole[:, leaf.start : leaf.stop].view(len(into), *leaf.shape)
+        for leaf in call.outputs.leaves
+    ]

@@ -1,0 +1,111 @@
+"""torch's reverse and forward mode, and what it says when one of them does not exist."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.autograd import forward_ad
+
+from gradproof.errors import Unsupported
+from gradproof.torch.leaves import dense
+
+# How torch (2.x) says that a mode does not exist, as far as the type of the exception does not tell.
+_NO_REVERSE = re.compile(
+    r"once_differentiable|must implement either the backward|derivative for .* is not implemented|"
+    r"not implemented for '|don't support automatic differentiation|not differentiable twice|double.?backward|"
+    r"second.?order"
+)
+_NO_FORWARD = re.compile(
+    r"must implement the jvp|forward (mode )?AD|forward-mode|setup_context|functorch", re.IGNORECASE
+)
+
+
+def reverse(
+    values: Sequence[torch.Tensor],
+    points: Sequence[torch.Tensor],
+    cotangents: Sequence[torch.Tensor],
+    *,
+    create_graph: bool = False,
+    retain_graph: bool = True,
+    is_grads_batched: bool = False,
+) -> list[torch.Tensor | None]:
+    """J^T w through the graph that made `values` from `points`. Where a value does not depend on a point: None."""
+    pairs = [(value, w) for value, w in zip(values, cotangents, strict=True) if value.requires_grad]
+    if not pairs:
+        return [None] * len(points)
+    try:
+        gradients: Sequence[torch.Tensor | None] = torch.autograd.grad(
+            [value for value, _ in pairs],
+            points,
+            [w for _, w in pairs],
+            create_graph=create_graph,
+            retain_graph=retain_graph,
+            allow_unused=True,
+            is_grads_batched=is_grads_batched,
+        )
+    except (NotImplementedError, RuntimeError) as error:
+        if _NO_REVERSE.search(str(error)):
+            raise Unsupported(f"no reverse mode: {first_line(error)}") from error
+        raise
+    return [None if gradient is None else dense(gradient) for gradient in gradients]
+
+
+def forward(
+    run: Callable[[Sequence[torch.Tensor]], Sequence[torch.Tensor]],
+    points: Sequence[torch.Tensor],
+    tangents: Sequence[torch.Tensor],
+) -> list[torch.Tensor | None]:
+    """J u. Where a value has no tangent: None."""
+    try:
+        with forward_ad.dual_level():
+            duals = [_dual(x, u) for x, u in zip(points, tangents, strict=True)]
+            return [_tangent(value) for value in run(duals)]
+    except (NotImplementedError, RuntimeError) as error:
+        if isinstance(error, NotImplementedError) or _NO_FORWARD.search(str(error)):
+            raise Unsupported(f"no forward mode: {first_line(error)}") from error
+        raise
+
+
+def refuse_dead_ends(values: Sequence[torch.Tensor]) -> None:
+    """Raise Unsupported if the graph behind `values` holds a node that stands for 'no derivative here'.
+
+    A backward marked with @once_differentiable leaves such a node, which has no way on to the inputs: asked for
+    gradients of given inputs, torch 2.13 goes round it and silently returns None.
+    """
+    waiting = [value.grad_fn for value in values if value.grad_fn is not None]
+    seen = set(waiting)
+    while waiting:
+        node = waiting.pop()
+        if node.name() == "torch::autograd::Error":
+            raise Unsupported(f"no reverse mode: {_message_of(node)}")
+        for further, _ in node.next_functions:
+            if further is not None and further not in seen:
+                seen.add(further)
+                waiting.append(further)
+
+
+def _message_of(node: Any) -> str:
+    try:
+        node(torch.zeros(()))
+    except RuntimeError as error:
+        return first_line(error)
+    return "a backward is not differentiable"
+
+
+def _dual(point: torch.Tensor, tangent: torch.Tensor) -> torch.Tensor:
+    dual: torch.Tensor = forward_ad.make_dual(point, tangent)  # type: ignore[no-untyped-call]
+    return dual
+
+
+def _tangent(value: torch.Tensor) -> torch.Tensor | None:
+    tangent: torch.Tensor | None = forward_ad.unpack_dual(value).tangent  # type: ignore[no-untyped-call]
+    return tangent
+
+
+def first_line(error: BaseException) -> str:
+    """The first sentence or line of a message; torch's run over whole screens."""
+    line = next(iter(str(error).strip().splitlines()), "") or type(error).__name__
+    return line if len(line) <= 160 else line[:157] + "..."

@@ -1,0 +1,248 @@
+"""The seam, for torch: values, pull, push and gradient of a call at a point."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+
+from gradproof.errors import Unsupported
+from gradproof.program import Array, Leaf, Skipped, Tally
+from gradproof.torch.batching import ELEMENTS, Lane
+from gradproof.torch.calls import Call, GradientCall, UserCall
+from gradproof.torch.leaves import rows_of
+from gradproof.torch.looping import evaluate_each
+from gradproof.torch.modes import first_line, forward, refuse_dead_ends, reverse
+from gradproof.torch.purity import Purity
+
+
+class TorchProgram:
+    """Implements `gradproof.program.Program`. An evaluation of a gradient program counts as one evaluation."""
+
+    def __init__(self, call: Call, name: str, point: Array, tally: Tally, parent: TorchProgram | None = None) -> None:
+        self._call = call
+        self.name = name
+        self.tally = tally
+        self._parent = parent
+        self._point = point
+        self._scope = Purity(call.modules)
+        self._raised = ""
+        self._graph_note = ""
+        self._no_push = ""
+        self._quiet: bool | None = None
+        self._wide: TorchProgram | None = None
+        self._reusable = True
+        self._used = False
+        self._searched = False
+        with self._scope:
+            self._trace()
+        self.inputs: tuple[Leaf, ...] = call.inputs.leaves
+        self.outputs: tuple[Leaf, ...] = call.outputs.leaves
+        self.skipped: tuple[Skipped, ...] = call.skipped
+        value = np.empty(call.outputs.size)
+        call.outputs.write_single(self._values, value)
+        self.point = _read_only(point)
+        self.value = _read_only(value)
+        most = max(1, ELEMENTS // max(1, point.size + value.size))
+        roundoff = max(call.inputs.roundoff, call.outputs.roundoff)
+        self._lanes = {
+            "values": Lane("values", "vmap", most, roundoff),
+            "pull": Lane("pull", "batched", most, roundoff),
+            "push": Lane("push", "vmap", most, roundoff),
+        }
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        sentences = [*(lane.note for lane in self._lanes.values()), self._graph_note, self._raised]
+        return tuple(sentence for sentence in sentences if sentence)
+
+    @property
+    def batched(self) -> bool:
+        lane = self._lanes["values"]
+        if lane.batched is None and lane.most > 1:
+            # The first row differs a little from the point, so that a batch that mixes its rows up is caught.
+            self.values(np.stack([self._point * (1 + 2.0**-10), self._point]))
+        return bool(lane.batched)
+
+    def values(self, points: Array) -> Array:
+        rows = rows_of(points, self._point.size)
+        result = np.empty((len(rows), self.value.size))
+        with self._scope:
+            self._lanes["values"].run(rows, result, self._values_many, self._values_each, self._scope)
+        return result
+
+    def repeated_value(self) -> Array:
+        """The function at the point, called twice in a row; returns the second value. It differs from the first, and
+        from `value`, if the function is random: each seam call starts from the same random state, so nothing else
+        shows that. The protocol does not ask for it."""
+        result = np.empty((2, self.value.size))
+        with self._scope:
+            self._values_each(np.stack([self._point, self._point]), result)
+        second: Array = result[1]
+        return second
+
+    def pull(self, cotangents: Array) -> Array:
+        rows = rows_of(cotangents, self.value.size)
+        if not any(value.requires_grad for value in self._values):
+            self.tally.pulls += len(rows)
+            return np.zeros((len(rows), self._point.size))
+        self._refuse_dead_ends()
+        result = np.empty((len(rows), self._point.size))
+        with self._scope:
+            self._lanes["pull"].run(rows, result, self._pull_many, self._pull_each, self._scope)
+        return result
+
+    def push(self, tangents: Array) -> Array:
+        rows = rows_of(tangents, self._point.size)
+        result = np.empty((len(rows), self.value.size))
+        if self._no_push:
+            raise Unsupported(self._no_push)
+        try:
+            with self._scope, torch.enable_grad():
+                self._lanes["push"].run(rows, result, self._push_many, self._push_each, self._scope)
+        except Unsupported as unsupported:
+            self._no_push = str(unsupported)
+            raise
+        return result
+
+    def gradient(self, cotangent: Array) -> TorchProgram:
+        self._refuse_dead_ends()
+        point = np.concatenate([self._point, np.asarray(cotangent, dtype=np.float64).reshape(self.value.size)])
+        return TorchProgram(GradientCall(self._call), f"gradient of {self.name}", point, self.tally, self)
+
+    def widened(self) -> TorchProgram:
+        if self._wide is None:
+            self._wide = self._widened_gradient(self._parent) if self._parent else self._widened_call()
+        return self._wide
+
+    def _widened_gradient(self, parent: TorchProgram) -> TorchProgram:
+        wide = parent.widened()
+        if wide is parent:
+            return self
+        with _unsupported_in_double():
+            return wide.gradient(self._point[parent.point.size :])
+
+    def _widened_call(self) -> TorchProgram:
+        assert isinstance(self._call, UserCall)
+        call = self._call.widened()
+        if call is None:
+            return self
+        with _unsupported_in_double():
+            wide = TorchProgram(call, self.name, self._point, self.tally)
+        for leaf, wider in zip(self.outputs, wide.outputs, strict=False):
+            if wider.dtype not in ("float64", "complex128"):
+                raise Unsupported(f"{wider.path} stays {wider.dtype} when all arguments are float64")
+            if (leaf.path, leaf.shape, leaf.is_complex) != (wider.path, wider.shape, wider.is_complex):
+                raise Unsupported(f"{leaf.path} is another kind of output when all arguments are float64")
+        if len(wide.outputs) != len(self.outputs):
+            raise Unsupported("there are other outputs when all arguments are float64")
+        return wide
+
+    def _refuse_dead_ends(self) -> None:
+        """Only the graph of a gradient can have them, and it is searched once."""
+        if self._parent is not None and not self._searched:
+            refuse_dead_ends(self._values)
+            self._searched = True
+
+    def _trace(self) -> None:
+        """Call the function as the user would, and keep the graph."""
+        with torch.enable_grad():
+            self._points = [leaf.requires_grad_() for leaf in self._call.inputs.single(self._point)]
+            # Copies, because a leaf of the graph may not be overwritten, and the function may overwrite its inputs.
+            self._values = self._call.one([leaf.clone() for leaf in self._points])
+        self.tally.evaluations += 1
+
+    def _values_many(self, rows: Array, into: Array) -> None:
+        with torch.no_grad():
+            self._call.outputs.write(self._call.many(self._call.inputs.tensors(rows)), into)
+        self.tally.evaluations += len(rows)
+
+    def _values_each(self, rows: Array, into: Array) -> None:
+        if self._quiet is None:
+            self._quiet = self._same_without_graph()
+        failed = evaluate_each(self._call, rows, into, "without" if self._quiet else "with")
+        self.tally.evaluations += len(rows)
+        if failed is not None and not self._raised:
+            self._raised = f"fn raised {type(failed).__name__}({first_line(failed)!r}) at a perturbed point"
+
+    def _same_without_graph(self) -> bool:
+        """Whether the function gives bitwise its value on a row of a larger buffer when nothing requires grad. If not
+        (it looks at grad mode, or at its input's storage), the loop gives it fresh tensors that require grad."""
+        rows = self._point[None]
+        if self._lanes["values"].most > 1:
+            rows = np.concatenate([np.full_like(rows, np.nan), rows])
+        value = np.empty(self.value.size)
+        self.tally.evaluations += 1
+        try:
+            with self._scope, torch.no_grad():
+                values = self._call.one([tensor[-1] for tensor in self._call.inputs.tensors(rows)])
+                self._call.outputs.write_single(values, value)
+        except Exception:  # noqa: BLE001  whatever it is, it does not happen in the user's own call
+            return False
+        return np.array_equal(value, self.value, equal_nan=True)
+
+    def _pull_many(self, rows: Array, into: Array) -> None:
+        if not self._reusable:
+            self._retrace()
+        self._used = True
+        cotangents = self._call.outputs.tensors(rows)
+        gradients = reverse(self._values, self._points, cotangents, is_grads_batched=True)
+        self._call.inputs.write(gradients, into)
+        self.tally.pulls += len(rows)
+
+    def _pull_each(self, rows: Array, into: Array) -> None:
+        for row, target in zip(rows, into, strict=True):
+            self._call.inputs.write_single(self._pull_one(row), target)
+            self.tally.pulls += 1
+
+    def _pull_one(self, cotangent: Array) -> list[torch.Tensor | None]:
+        if not self._reusable:
+            self._retrace()
+            return reverse(self._values, self._points, self._call.outputs.single(cotangent))
+        used, self._used = self._used, True
+        try:
+            return reverse(self._values, self._points, self._call.outputs.single(cotangent))
+        except Unsupported:
+            raise
+        except Exception as error:
+            if not used:
+                raise
+            # Some graphs serve only once. If a new one does not help either, the error is the user's to see.
+            self._retrace()
+            gradients = reverse(self._values, self._points, self._call.outputs.single(cotangent))
+            self._reusable = False
+            self._graph_note = f"pull: a new graph each time, because {first_line(error)}"
+            return gradients
+
+    def _retrace(self) -> None:
+        with self._scope:
+            self._trace()
+
+    def _push_many(self, rows: Array, into: Array) -> None:
+        points = [leaf.detach().expand(len(rows), *leaf.shape).clone() for leaf in self._points]
+        tangents = forward(self._call.many, points, self._call.inputs.tensors(rows))
+        self._call.outputs.write(tangents, into)
+        self.tally.pushes += len(rows)
+
+    def _push_each(self, rows: Array, into: Array) -> None:
+        for row, target in zip(rows, into, strict=True):
+            points = [leaf.detach().clone() for leaf in self._points]
+            tangents = forward(self._call.one, points, self._call.inputs.single(row))
+            self._call.outputs.write_single(tangents, target)
+            self.tally.pushes += 1
+
+
+@contextmanager
+def _unsupported_in_double() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        raise Unsupported(f"does not run in float64: {type(error).__name__}: {first_line(error)}") from error
+
+
+def _read_only(array: Array) -> Array:
+    view = array.view()
+    view.flags.writeable = False
+    return view

@@ -1,0 +1,203 @@
+"""The shape of the code: which way imports point, who may know a framework, how long things get, how fast it loads."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "src" / "gradproof"
+FILES = sorted(SOURCE.rglob("*.py"))
+
+# A module may import from its own row and from the rows above it. A new module needs a place here.
+LAYERS = (
+    ("errors", "program"),
+    ("precision", "settings", "norms"),
+    ("result", "metered", "compare"),
+    ("reference",),
+    ("evidence",),
+    ("contracts", "diagnose", "audit"),
+    ("examine", "adapters"),
+    ("check",),
+    ("render", "torch", "jax", "numpy", "sweep", "cli"),
+    ("__init__",),
+)
+RANK = {module: rank for rank, row in enumerate(LAYERS) for module in row}
+ADAPTERS = ("torch", "jax", "numpy")
+# An adapter translates; it never compares, picks a step or formats.
+SEEN_BY_ADAPTERS = {"errors", "precision", "program", "settings"}
+# Against the arrows, and only inside a function: a result prints itself, and `adapters` looks up who runs the function.
+LAZY = {("result", "render"), ("adapters", "torch"), ("adapters", "jax"), ("adapters", "numpy")}
+
+
+@dataclass(frozen=True)
+class Import:
+    """One import that happens at run time: the dotted name, and whether it waits until a function is called."""
+
+    name: str
+    lazy: bool
+
+
+def imports(tree: ast.AST, package: str, lazy: bool = False) -> Iterator[Import]:
+    """All imports below `tree`, except those that only the type checker sees."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            continue
+        if isinstance(node, ast.Import):
+            yield from (Import(alias.name, lazy) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                parents = package.split(".")[: len(package.split(".")) - node.level + 1]
+                base = ".".join([*parents, base]).rstrip(".")
+            yield from (Import(f"{base}.{alias.name}", lazy) for alias in node.names)
+        else:
+            yield from imports(node, package, lazy or isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)))
+
+
+def package_of(file: Path) -> str:
+    return ".".join(["gradproof", *file.parent.relative_to(SOURCE).parts])
+
+
+def module_of(file: Path) -> str:
+    """The row's name: the top-level module or folder that the file belongs to."""
+    return file.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def misdirected(module: str, tree: ast.AST, package: str = "gradproof") -> list[str]:
+    """The imports of gradproof's own modules that this module must not have."""
+    own = [found for found in imports(tree, package) if found.name.split(".")[0] == "gradproof"]
+    return [found.name for found in own if not _allowed(module, found)]
+
+
+def _allowed(module: str, found: Import) -> bool:
+    parts = found.name.split(".")
+    target = parts[1] if len(parts) > 1 and parts[1] in RANK else "__init__"
+    if target == module or (found.lazy and (module, target) in LAZY):
+        return True
+    if module in ADAPTERS:
+        return target in SEEN_BY_ADAPTERS
+    return target not in ADAPTERS and RANK[target] <= RANK[module]
+
+
+def frameworks(tree: ast.AST) -> set[str]:
+    """Frameworks that are named in any import, also one that only the type checker sees."""
+    named = [alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
+    named += [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and not node.level]
+    return {name.split(".")[0] for name in named} & {"torch", "jax", "jaxlib"}
+
+
+def too_long(tree: ast.AST, most: int = 60) -> list[str]:
+    functions = [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    return [node.name for node in functions if (node.end_lineno or 0) - node.lineno + 1 > most]
+
+
+@pytest.fixture(params=FILES, ids=lambda file: str(file.relative_to(SOURCE)))
+def file(request: pytest.FixtureRequest) -> Path:
+    path: Path = request.param
+    return path
+
+
+def test_the_module_has_a_place_among_the_layers(file: Path) -> None:
+    assert module_of(file) in RANK, "give the new module a row in LAYERS"
+
+
+def test_imports_point_one_way(file: Path) -> None:
+    assert misdirected(module_of(file), ast.parse(file.read_text()), package_of(file)) == []
+
+
+def test_only_an_adapter_knows_its_framework(file: Path) -> None:
+    assert frameworks(ast.parse(file.read_text())) <= {module_of(file)}
+
+
+def test_the_module_has_a_docstring(file: Path) -> None:
+    assert ast.get_docstring(ast.parse(file.read_text()))
+
+
+def test_the_module_is_at_most_300_lines(file: Path) -> None:
+    assert len(file.read_text().splitlines()) <= 300
+
+
+def test_no_function_is_over_60_lines(file: Path) -> None:
+    assert too_long(ast.parse(file.read_text())) == []
+
+
+@pytest.mark.parametrize(
+    ("module", "source", "bad"),
+    [
+        ("reference", "from gradproof.evidence import probes", ["gradproof.evidence.probes"]),
+        ("reference", "from gradproof import check", ["gradproof.check"]),
+        ("reference", "from gradproof.program import Array", []),
+        ("reference", "def f():\n    import gradproof.check", ["gradproof.check"]),
+        ("reference", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from gradproof import check", []),
+        ("result", "def f():\n    from gradproof.render.text import render", []),
+        ("result", "from gradproof.render.text import render", ["gradproof.render.text.render"]),
+        ("adapters", "from gradproof.torch import program", ["gradproof.torch.program"]),
+        ("adapters", "def f():\n    from gradproof.torch import program", []),
+        ("check", "def f():\n    from gradproof.torch import program", ["gradproof.torch.program"]),
+        ("torch", "from gradproof.compare import compare", ["gradproof.compare.compare"]),
+        ("torch", "from gradproof.program import Leaf", []),
+    ],
+)
+def test_a_misdirected_import_is_noticed(module: str, source: str, bad: list[str]) -> None:
+    assert misdirected(module, ast.parse(source)) == bad
+
+
+def test_a_relative_import_is_read_like_an_absolute_one() -> None:
+    assert misdirected("reference", ast.parse("from ..check import check"), "gradproof.reference") == [
+        "gradproof.check.check"
+    ]
+    assert misdirected("reference", ast.parse("from .steps import ladder"), "gradproof.reference") == []
+
+
+def test_a_framework_is_noticed_wherever_it_is_imported() -> None:
+    assert frameworks(ast.parse("def f():\n    from torch.nn import Module")) == {"torch"}
+    assert frameworks(ast.parse("import jax.numpy as jnp")) == {"jax"}
+    assert frameworks(ast.parse("from .torch import program")) == set()
+
+
+def test_a_long_function_is_noticed() -> None:
+    body = "\n".join(["    pass"] * 60)
+    assert too_long(ast.parse(f"def f():\n{body}")) == ["f"]
+    assert too_long(ast.parse(f"def f():\n{body[9:]}")) == []
+
+
+LOAD = """
+import sys, time
+started = time.perf_counter()
+import gradproof
+seconds = time.perf_counter() - started
+print(seconds, *{"torch", "jax", "scipy", "rich"}.intersection(sys.modules))
+"""
+
+
+def load() -> tuple[float, list[str]]:
+    """Seconds to `import gradproof` in a fresh interpreter, and the heavy packages that came with it."""
+    done = subprocess.run([sys.executable, "-c", LOAD], capture_output=True, text=True, check=True)
+    seconds, *heavy = done.stdout.split()
+    return float(seconds), heavy
+
+
+def test_importing_gradproof_is_light() -> None:
+    # The best of several tries: the machine may be busy, and only the first try finds the disk cold.
+    tries = [load() for _ in range(5)]
+    assert tries[0][1] == []
+    assert min(seconds for seconds, _ in tries) < 0.3
+
+
+PUBLIC = """
+check assert_gradients Result Verdict Finding Comparison Report Settings Tolerance Budget
+GradcheckError UsageError Unsupported Program Leaf
+"""
+
+
+def test_all_public_names_exist() -> None:
+    import gradproof
+
+    assert set(PUBLIC.split()) <= set(gradproof.__all__)
+    assert all(hasattr(gradproof, name) for name in gradproof.__all__)
