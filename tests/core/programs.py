@@ -1,4 +1,4 @@
-"""Framework-free programs: a NumPy function with derivatives written by hand, right or wrong, to test the core alone."""
+"""Framework-free programs: a NumPy function with derivatives written by hand, right or wrong, to test the core."""
 
 from __future__ import annotations
 

@@ -49,7 +49,8 @@ SMOOTH = {
 def test_hard_but_smooth_slopes_are_resolved_and_their_bars_hold(name: str) -> None:
     function, point, exact = SMOOTH[name]
     value, bar, spread, kind = slope(function, point)
-    assert kind == Kind.SMOOTH and spread == 0
+    assert kind == Kind.SMOOTH
+    assert spread == 0
     assert abs(value - exact) <= bar <= 1e-5 * abs(exact)
 
 
@@ -91,7 +92,8 @@ def test_the_border_of_the_domain_is_differentiated_from_inside() -> None:
 @pytest.mark.parametrize("function", [np.sign, lambda x: np.floor(x + 0.0), lambda x: np.where(x > 0, x + 1, x)])
 def test_a_jump_is_called_a_jump(function: Callable[[Array], Array]) -> None:
     _, bar, _, kind = slope(function, 0.0)
-    assert kind == Kind.JUMP and bar == np.inf
+    assert kind == Kind.JUMP
+    assert bar == np.inf
 
 
 @pytest.mark.parametrize("size", [1e-6, 1e-8])
@@ -101,7 +103,8 @@ def test_noise_widens_the_bar_and_is_never_called_a_kink(size: float) -> None:
     outside, widest = 0, 0.0
     for _ in range(200):
         value, bar, spread, kind = slope(lambda x: np.sin(x) + size * generator.uniform(-1, 1, x.shape), 1.0)
-        assert kind in (Kind.SMOOTH, Kind.ROUGH) and spread == 0
+        assert kind in (Kind.SMOOTH, Kind.ROUGH)
+        assert spread == 0
         outside += abs(value - np.cos(1.0)) > bar
         assert abs(value - np.cos(1.0)) <= 5 * bar
         widest = max(widest, bar)
@@ -111,7 +114,8 @@ def test_noise_widens_the_bar_and_is_never_called_a_kink(size: float) -> None:
 
 def test_a_constant_function_has_slope_zero_with_a_bar_from_rounding_alone() -> None:
     value, bar, _, _ = slope(lambda x: 3.0 + 0 * x, 1.0)
-    assert value == 0 and 0 < bar < 1e-9
+    assert value == 0
+    assert 0 < bar < 1e-9
 
 
 @settings(max_examples=200, deadline=None)
@@ -137,7 +141,8 @@ def test_steps_follow_the_coordinates_not_one() -> None:
     program = elementwise(np.sin, np.cos, np.array([1e-8, 1.0, 1e8]), input_shapes=((1,), (1,), (1,)))
     assert np.log10(scales(program.point, program.inputs)) == pytest.approx([-8, 0, 8], abs=0.5)
     mixed = scales(np.array([1.0, 0.0, 1e-3]), elementwise(np.sin, np.cos, np.ones(3)).inputs)
-    assert mixed[1] < mixed[2] < mixed[0] and mixed[1] > 1e-4
+    assert mixed[1] < mixed[2] < mixed[0]
+    assert mixed[1] > 1e-4
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["float64", "float32", "float16", "bfloat16"]))
@@ -159,8 +164,10 @@ def test_directions_move_every_coordinate_by_an_exact_step(seed: int, dtype: str
 
 
 def test_signed_magnitudes_are_never_near_zero_and_all_differ() -> None:
-    assert np.abs(SIGNED).min() == 0.5 and np.abs(SIGNED).max() < 1.5
-    assert len(np.unique(SIGNED)) == SIGNED.size and SIGNED.sum() == 0
+    assert np.abs(SIGNED).min() == 0.5
+    assert np.abs(SIGNED).max() < 1.5
+    assert len(np.unique(SIGNED)) == SIGNED.size
+    assert SIGNED.sum() == 0
 
 
 @pytest.mark.parametrize(("dtype", "kind"), [("float32", np.float32), ("float16", np.float16)])

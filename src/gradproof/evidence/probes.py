@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gradproof.compare import CLEAR
 from gradproof.evidence.bisect import Located, Suspect, locate
 from gradproof.evidence.gathered import Gathered, Task
 from gradproof.evidence.wording import kink_remark
@@ -133,7 +134,7 @@ def _judge_pair(task: Task, mode: str, outcomes: list[Outcome], o: int, i: int) 
         )
         located = locate(task, suspect)
         # No in-tolerance deviations add up to this much, so some entry must be wrong even if it was not found.
-        beyond = excess[worst] > SIGMAS * tolerance[worst]
+        beyond = excess[worst] > SIGMAS * tolerance[worst] + CLEAR * bar[worst]
         verdict = Verdict.WRONG if located.found or beyond else Verdict.RIGHT
     if verdict is Verdict.RIGHT and (bar > np.maximum(tolerance, _negligible(task, numeric, bar, output_leaf))).any():
         verdict, reason = Verdict.UNDECIDED, _reason(task, outcomes, i, o)

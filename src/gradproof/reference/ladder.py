@@ -163,31 +163,34 @@ def _rung(field: Field, displacements: Array, exponent: int) -> Rung:
 @np.errstate(invalid="ignore", over="ignore", divide="ignore")
 def _choose(rungs: Sequence[Rung], goal: Goal) -> Estimate:
     ordered = sorted(rungs, key=lambda rung: rung.exponent)
-    stairs = _stairs(ordered)
-    bars = [rung.slopes.bar + 16.0 * stairs * 2.0**-rung.exponent * rung.unchanged for rung in ordered]
+    level, steady = noise_level(ordered)
+    bars = []
+    for rung in ordered:
+        # What the rung saw itself may be small by luck; and where it saw no change at all, stairs may be the reason.
+        missing = np.where(rung.unchanged, np.where(steady, level, 0.0), np.maximum(level - rung.sigma, 0.0))
+        bars.append(rung.slopes.bar + 16.0 * missing * 2.0**-rung.exponent)
     value, bar = lepski([rung.slopes.central for rung in ordered], bars)
     return classify(Estimate.smooth(value, bar), ~goal.met(value, bar), [(r.exponent, r.slopes) for r in ordered])
 
 
-def _stairs(ordered: Sequence[Rung]) -> Array:
-    """The height of the stairs of a function that does not change over tiny steps, else 0.
+def noise_level(ordered: Sequence[Rung]) -> tuple[Array, NDArray[np.bool_]]:
+    """The noise of the function values, as the rungs saw it, and whether it is the same at all steps.
 
-    Rounding inside the function (1 + x - 1) makes stairs: at small steps nothing changes, and that must not count as
-    a slope of zero. Their height, seen by the smallest rung that does see a change, does not depend on the step. If
-    it grows with the step instead, it is a kink that the larger rungs cross, and the small ones are right.
+    Rounding inside the function (1 + x - 1) makes stairs: over small steps nothing changes, and that must not count as
+    a slope of zero. The height of stairs does not depend on the step, and no more does other noise: then the median of
+    all rungs tells it. If what was seen grows with the step instead, it is curvature or a kink that the larger rungs
+    cross; the smaller ones are right, and the median of the three smallest is the noise.
     """
-    height = np.zeros_like(ordered[0].sigma)
-    least = np.full_like(height, np.inf)
-    largest = np.zeros_like(height)
-    first = np.zeros_like(height)
-    last = np.zeros_like(height)
-    for rung in ordered:
-        seen = ~rung.unchanged & np.isfinite(rung.sigma) & (rung.sigma > 0)
-        fresh = seen & ~np.isfinite(least)
-        least = np.where(fresh, rung.sigma, least)
-        first = np.where(fresh, rung.exponent, first)
-        largest = np.where(seen, rung.sigma, largest)
-        last = np.where(seen, rung.exponent, last)
-    growth = np.log2(largest / least)
-    level = np.isfinite(least) & ~(growth > 0.5 * (last - first))
-    return np.where(level, least, height)
+    exponents = np.array([rung.exponent for rung in ordered], float)[:, None, None]
+    seen = np.stack([np.where(rung.unchanged, np.nan, rung.sigma) for rung in ordered])
+    valid = np.isfinite(seen)
+    count = np.cumsum(valid, axis=0)
+    total = count[-1]
+    first, last = valid & (count == 1), valid & (count == total)
+    rise = np.log2(np.where(last, seen, 0.0).sum(axis=0) / np.where(first, seen, 0.0).sum(axis=0))
+    run = np.where(last, exponents, 0.0).sum(axis=0) - np.where(first, exponents, 0.0).sum(axis=0)
+    steady = (total > 0) & ~(rise > 0.5 * run)
+    taken = np.where(steady, total, np.minimum(total, 3))
+    small = np.sort(np.where(valid & (count <= taken), seen, np.nan), axis=0)
+    middle = np.take_along_axis(small, np.maximum((taken - 1) // 2, 0)[None], axis=0)[0]
+    return np.nan_to_num(middle), steady
