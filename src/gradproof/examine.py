@@ -113,42 +113,27 @@ def _probe(task: Task, plan: Plan, settings: Settings) -> Gathered:
     """A few signed probes of all leaves at once."""
     drawn = [probes.draw(task) for _ in range(plan.probes)]
     findings: tuple[Finding, ...] = ()
-    pulled: list[Array] = []
-    pushed: list[Array] = []
-    if "reverse" in task.modes:
+    analytic: list[dict[str, probes.Sums]] = [{} for _ in drawn]
+    for mode in task.modes:
         try:
-            pulled, findings = _pulls(task, drawn)
+            if mode == "reverse":
+                sums, found = probes.pulls(task, drawn)
+                findings += found
+            else:
+                sums = probes.pushes(task, drawn)
         except Unsupported as missing:
-            findings += (_missing("reverse", missing, settings),)
-    if "forward" in task.modes:
-        try:
-            pushed = [task.program.push(probe.directions) for probe in drawn]
-        except Unsupported as missing:
-            findings += (_missing("forward", missing, settings),)
-    if not pulled and not pushed:
-        return Gathered((), findings, None)
-    outcomes = [
-        probes.measure(task, probe, pulled[k] if pulled else None, pushed[k] if pushed else None)
-        for k, probe in enumerate(drawn)
-    ]
-    if any(finding.verdict is Verdict.WRONG for finding in findings):
+            findings += (_missing(mode, missing, settings),)
+            continue
+        for one, its in zip(analytic, sums, strict=True):
+            one[mode] = its
+    if not analytic[0] or any(finding.verdict is Verdict.WRONG for finding in findings):
         # A backward that is not even linear has no Jacobian to look for entries in.
         return Gathered((), findings, None)
+    outcomes: list[probes.Outcome] = []
+    for probe, sides in zip(drawn, analytic, strict=True):
+        outcomes.append(probes.measure(task, probe, sides, outcomes[0] if outcomes else None))
     gathered = probes.gather(task, outcomes)
     return Gathered(gathered.comparisons, findings + gathered.findings, gathered.power)
-
-
-def _pulls(task: Task, drawn: list[probes.Probe]) -> tuple[list[Array], tuple[Finding, ...]]:
-    """J^T w for every probe and output leaf, and the contracts on them: one combination of all rides along."""
-    program = task.program
-    cotangents = np.concatenate([probe.cotangents for probe in drawn])
-    weights = combination(len(cotangents), task.generator)
-    pulled = program.pull(np.vstack([cotangents, weights @ cotangents]))
-    rows = pulled[:-1]
-    findings = check_pull(program, cotangents[0], rows[0])
-    if not findings:
-        findings = check_linear(program.inputs, weights @ rows, pulled[-1], task.tolerance)
-    return list(rows.reshape(len(drawn), -1, program.point.size)), findings
 
 
 def _missing(mode: str, missing: Unsupported, settings: Settings) -> Finding:

@@ -20,8 +20,9 @@ LAYERS = (
     ("precision", "settings", "norms"),
     ("result", "metered", "compare"),
     ("reference",),
+    ("contracts",),
     ("evidence",),
-    ("contracts", "diagnose", "audit"),
+    ("diagnose", "audit"),
     ("examine", "adapters"),
     ("check",),
     ("render", "torch", "jax", "numpy", "sweep", "cli"),
@@ -183,11 +184,16 @@ def load() -> tuple[float, list[str]]:
     return float(seconds), heavy
 
 
-def test_importing_gradproof_is_light() -> None:
-    # The best of several tries: the machine may be busy, and only the first try finds the disk cold.
-    tries = [load() for _ in range(5)]
-    assert tries[0][1] == []
-    assert min(seconds for seconds, _ in tries) < 0.3
+def test_importing_gradproof_brings_no_framework_along() -> None:
+    assert load()[1] == []
+
+
+def test_importing_gradproof_takes_less_than_300_ms() -> None:
+    # The best of several tries, because other work on the machine can only slow it down.
+    tries: list[float] = []
+    while len(tries) < 15 and min(tries, default=1.0) >= 0.3:
+        tries.append(load()[0])
+    assert min(tries) < 0.3, tries
 
 
 PUBLIC = """

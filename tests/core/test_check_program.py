@@ -302,3 +302,17 @@ def test_deviations_within_the_tolerance_are_right(size: int) -> None:
     rough = 1 + 1e-7 * generator.standard_normal(size)
     result = run(elementwise(np.sin, lambda p: np.cos(p) * rough, x))
     assert result.verdict is Verdict.RIGHT
+
+
+@pytest.mark.parametrize("size", [30_000, 1_000_000])
+def test_a_wholly_wrong_gradient_costs_no_more_to_locate_than_a_single_entry(size: int) -> None:
+    result = run(elementwise(np.sin, lambda p: -np.cos(p), point(size)), modes="reverse")
+    assert result.verdict is Verdict.WRONG
+    assert result.cost.evaluations <= 300
+    comparison = next(c for c in result.comparisons if c.verdict is Verdict.WRONG)
+    assert comparison.wrong >= 2
+
+
+@pytest.mark.parametrize(("slope", "verdict"), [(0.5, Verdict.RIGHT), (-1.0, Verdict.RIGHT), (1.5, Verdict.WRONG)])
+def test_kinks_everywhere(slope: float, verdict: Verdict) -> None:
+    assert run(elementwise(np.abs, lambda p: np.full(p.shape, slope), np.zeros(6))).verdict is verdict

@@ -187,7 +187,7 @@ def test_lepski_drops_a_narrow_interval_that_contradicts_the_smaller_steps() -> 
 
 def test_projected_fields_sum_outputs_and_their_rounding() -> None:
     program = elementwise(np.sin, np.cos, np.linspace(0.5, 1.5, 100))
-    cotangent = np.full((1, 100), 2.0)
+    cotangent = np.full(100, 2.0)
     field = projected(program, cotangent)
     assert field.value[0] == pytest.approx(2 * np.sin(program.point).sum())
     assert field.floor[0] == pytest.approx(2.0**-53 * np.sqrt(np.sum((2 * np.sin(program.point)) ** 2)))

@@ -106,7 +106,7 @@ def test_no_call_ever_sees_the_users_own_memory() -> None:
     program = program_of(fn, (x, fixed, array), wrt="args[0]")
     rows = np.ones((4, 3))
     for _ in range(2):
-        np.testing.assert_allclose(program.values(rows), np.repeat(fixed[None].numpy(), 4, axis=0))
+        np.testing.assert_allclose(program.values(rows.copy()), np.repeat(fixed[None].numpy(), 4, axis=0))
         np.testing.assert_allclose(program.pull(np.eye(3)), np.diag(fixed.numpy()))
     assert (rows == 1).all()
     assert torch.equal(x, copies[0])
@@ -285,7 +285,7 @@ class BackwardThatOverwrites(NoVmap):
 )
 def test_batched_pull_and_its_fall_back(fn: Any, how: str) -> None:
     program = program_of(fn, draw(3))
-    cotangents = np.random.default_rng(2).standard_normal((5, 3))
+    cotangents = np.random.default_rng(2).standard_normal((8, 3))
     kept = cotangents.copy()
     for _ in range(2):
         np.testing.assert_allclose(program.pull(cotangents), cotangents * np.cos(program.point), rtol=1e-14)
@@ -302,12 +302,14 @@ def test_work_is_counted_in_rows() -> None:
     program.values(np.zeros((10, 4)))
     program.values(np.zeros((1, 4)))
     assert tally.evaluations == 13 + 11
-    program.pull(np.zeros((5, 4)))
-    program.push(np.zeros((6, 4)))
-    assert (tally.pulls, tally.pushes) == (5 + 1, 6 + 1)
+    program.pull(np.zeros((8, 4)))
+    program.push(np.zeros((9, 4)))
+    assert (tally.pulls, tally.pushes) == (8 + 1, 9 + 1)
+    program.pull(np.zeros((3, 4)))  # too few for a batch
+    assert tally.pulls == 9 + 3
     looped = program_of(branching, draw(4))
-    looped.values(np.zeros((3, 4)))
-    assert looped.tally.evaluations == 1 + 3 + 1
+    looped.values(np.zeros((8, 4)))
+    assert looped.tally.evaluations == 1 + 8 + 1
 
 
 def test_the_count_is_that_of_real_calls() -> None:
@@ -320,7 +322,7 @@ def test_the_count_is_that_of_real_calls() -> None:
 
     program = program_of(counted, draw(2))
     program.values(np.ones((1, 2)))
-    program.values(np.ones((5, 2)))
+    program.values(np.ones((8, 2)))
     assert program.tally.evaluations == calls - 1  # but for the batch that was refused by vmap before its first row
 
 
@@ -340,7 +342,7 @@ def test_a_row_outside_the_domain_is_nan() -> None:
 def test_a_failing_batch_costs_only_that_batch() -> None:
     program = program_of(torch.linalg.cholesky, torch.eye(2, dtype=torch.float64))
     assert program.batched
-    rows = np.array([[1.0, 0, 0, 1], [-1, 0, 0, 1], [4, 0, 0, 4]])
+    rows = np.array([[1.0, 0, 0, 1], [-1, 0, 0, 1], [4, 0, 0, 4]] * 3)
     values = program.values(rows)
     assert np.isnan(values[1]).all()
     np.testing.assert_array_equal(values[2], [2, 0, 0, 2])

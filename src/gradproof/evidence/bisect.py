@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,15 +30,13 @@ FEW_OUTPUTS = 32
 
 @dataclass(frozen=True, slots=True)
 class Suspect:
-    """A pair of leaves whose probe (u, w) disagrees by `deviation` = analytic - numeric, beyond `bar`. `pulled` is
-    J^T w, which makes the analytic side of every part of u free in reverse mode; None in forward mode."""
+    """A pair of leaves whose probe (u, w) disagrees by `deviation` = analytic - numeric, beyond `bar`."""
 
     mode: str
     output: Leaf
     input: Leaf
     direction: Array
     cotangent: Array
-    pulled: Array | None
     deviation: float
     bar: float
 
@@ -52,62 +51,80 @@ class Located:
 
 
 def locate(task: Task, suspect: Suspect) -> Located:
-    """Best first: always split the part with the largest deviation."""
+    """Go down from the part with the largest deviation, always into the worse half, until one column is left; then from
+    the worst of the halves that were passed by."""
     leaf = suspect.input
+    # J^T w makes the analytic side of every part of u free in reverse mode.
+    pulled = task.program.pull(suspect.cotangent[None])[0] if suspect.mode == "reverse" else None
     start = task.reference.tally.evaluations
-    queue: list[tuple[float, int, int, float, float]] = []
+    waiting = [Part(-_weight(suspect.deviation), leaf.start, leaf.stop, suspect.deviation, suspect.bar)]
     found: list[Entry] = []
     adjudicated = 0
-
-    def push(first: int, last: int, deviation: float, bar: float) -> None:
-        if last > first and not abs(deviation) <= bar:
-            priority = -abs(deviation) if np.isfinite(deviation) else -np.inf
-            heapq.heappush(queue, (priority, first, last, deviation, bar))
-
-    push(leaf.start, leaf.stop, suspect.deviation, suspect.bar)
-    while queue and len(found) < NAMED and adjudicated < 2 * NAMED:
-        if adjudicated and task.reference.tally.evaluations - start > EVALUATIONS:
+    while waiting and len(found) < NAMED:
+        if adjudicated and (task.reference.tally.evaluations - start > EVALUATIONS or adjudicated - len(found) >= 3):
             break
-        _, first, last, deviation, bar = heapq.heappop(queue)
-        if last - first == 1:
+        part = heapq.heappop(waiting)
+        while part.last - part.first > 1:
+            halves = [half for half in _halves(task, suspect, pulled, part) if not abs(half.deviation) <= half.bar]
+            if not halves:
+                break
+            part, *other = sorted(halves)
+            for half in other:
+                heapq.heappush(waiting, half)
+        if part.last - part.first == 1:
             adjudicated += 1
-            entry = _adjudicate(task, suspect, first)
+            entry = _adjudicate(task, suspect, part.first, _block_scale(suspect, pulled))
             if entry is not None:
                 found.append(entry)
-            elif not found and adjudicated >= 3:
-                break
-            continue
-        middle = (first + last) // 2
-        left, left_bar = _deviation(task, suspect, first, middle)
-        push(first, middle, left, left_bar)
-        if np.isfinite(left) and np.isfinite(deviation):
-            # The other half by difference: its bar is the sum, but no call is spent on it.
-            push(middle, last, deviation - left, min(bar + left_bar, 2 * bar))
-        else:
-            push(middle, last, *_deviation(task, suspect, middle, last))
     found.sort(key=lambda entry: -entry.deviation / (entry.tolerance + entry.bar + 1e-300))
     remark = "" if found else "the deviation is spread over entries that are each within tolerance"
     return Located(tuple(found), adjudicated, remark)
 
 
-def _deviation(task: Task, suspect: Suspect, first: int, last: int) -> tuple[float, float]:
-    """Analytic - numeric for the part of the direction in [first, last), and its bar."""
-    part = np.zeros_like(suspect.direction)
-    part[first:last] = suspect.direction[first:last]
-    field = projected(task.reference, suspect.cotangent[None])
-    look = first_look(field, part[None])
+class Part(NamedTuple):
+    """The coordinates [first, last) of the direction and how far they deviate; the worst sorts first."""
+
+    priority: float
+    first: int
+    last: int
+    deviation: float
+    bar: float
+
+
+def _weight(deviation: float) -> float:
+    return abs(deviation) if np.isfinite(deviation) else np.inf
+
+
+def _halves(task: Task, suspect: Suspect, pulled: Array | None, part: Part) -> list[Part]:
+    middle = (part.first + part.last) // 2
+    left, left_bar = _deviation(task, suspect, pulled, slice(part.first, middle))
+    if np.isfinite(left) and np.isfinite(part.deviation):
+        # The other half by difference: no call is spent on it.
+        right, right_bar = part.deviation - left, min(part.bar + left_bar, 2 * part.bar)
+    else:
+        right, right_bar = _deviation(task, suspect, pulled, slice(middle, part.last))
+    return [
+        Part(-_weight(left), part.first, middle, left, left_bar),
+        Part(-_weight(right), middle, part.last, right, right_bar),
+    ]
+
+
+def _deviation(task: Task, suspect: Suspect, pulled: Array | None, span: slice) -> tuple[float, float]:
+    """Analytic - numeric for a part of the direction, and its bar."""
+    part = np.zeros((1, suspect.direction.size))
+    part[0, span] = suspect.direction[span]
+    field = projected(task.reference, suspect.cotangent)
     wanted = 0.05 * abs(suspect.deviation) if np.isfinite(suspect.deviation) else 0.0
     goal = Goal(np.full((1, 1), wanted), task.tolerance.relative)
-    numeric = refine(field, part[None], look, goal)
-    if suspect.pulled is not None:
-        analytic = float(np.dot(suspect.pulled[first:last], part[first:last]))
+    numeric = refine(field, part, first_look(field, part), goal)
+    if pulled is not None:
+        analytic = float(np.dot(pulled[span], part[0, span]))
     else:
-        analytic = float(task.program.push(part[None])[0] @ suspect.cotangent)
-    bar = float(numeric.bar[0, 0] + numeric.spread[0, 0])
-    return analytic - float(numeric.value[0, 0]), bar
+        analytic = float(task.program.push(part)[0] @ suspect.cotangent)
+    return analytic - float(numeric.value[0, 0]), float(numeric.bar[0, 0] + numeric.spread[0, 0])
 
 
-def _adjudicate(task: Task, suspect: Suspect, coordinate: int) -> Entry | None:
+def _adjudicate(task: Task, suspect: Suspect, coordinate: int, scale: float) -> Entry | None:
     """The worst entry of one column, judged by itself; None if it is within tolerance."""
     steps = task.steps
     step = np.zeros((1, steps.size))
@@ -116,7 +133,7 @@ def _adjudicate(task: Task, suspect: Suspect, coordinate: int) -> Entry | None:
     row = _worst_output(task, suspect, coordinate, np.nan_to_num(column))
     one_hot = np.zeros((1, column.size))
     one_hot[0, row] = 1.0
-    opinion = second_opinion(projected(task.reference, one_hot), step, 0.5 * task.tolerance.relative)
+    opinion = second_opinion(projected(task.reference, one_hot[0]), step, 0.5 * task.tolerance.relative)
     numeric = opinion.scaled(1.0 / steps[[coordinate]])
     if suspect.mode == "forward":
         unit = np.zeros((1, steps.size))
@@ -124,7 +141,7 @@ def _adjudicate(task: Task, suspect: Suspect, coordinate: int) -> Entry | None:
         analytic = task.program.push(unit)[:, row]
     else:
         analytic = task.program.pull(one_hot)[:, coordinate]
-    tolerance = entry_tolerance(numeric.value[0], _block_scale(suspect), task.tolerance)
+    tolerance = entry_tolerance(numeric.value[0], scale, task.tolerance)
     if not judge(analytic, numeric.value[0], numeric.bar[0], numeric.spread[0], tolerance).wrong[0]:
         return None
     return Entry(
@@ -137,13 +154,12 @@ def _adjudicate(task: Task, suspect: Suspect, coordinate: int) -> Entry | None:
     )
 
 
-def _block_scale(suspect: Suspect) -> float:
+def _block_scale(suspect: Suspect, pulled: Array | None) -> float:
     """The rms of the block's entries, estimated from J^T w: E |J^T w|^2 = |J|_F^2 E w^2."""
-    if suspect.pulled is None:
+    if pulled is None:
         return 0.0
-    outputs = max(suspect.output.size, 1)
     weight = rms(suspect.cotangent[suspect.output.span])
-    return rms(suspect.pulled[suspect.input.span]) / (max(weight, 1e-300) * float(np.sqrt(outputs)))
+    return rms(pulled[suspect.input.span]) / (max(weight, 1e-300) * float(np.sqrt(max(suspect.output.size, 1))))
 
 
 def _worst_output(task: Task, suspect: Suspect, coordinate: int, column: Array) -> int:

@@ -12,6 +12,7 @@ from gradproof.evidence.wording import kink_remark
 from gradproof.norms import rms
 from gradproof.program import Array, Leaf, leaf_at
 from gradproof.reference.estimate import Estimate, Kind, Kinds
+from gradproof.reference.steps import step_exponent
 from gradproof.result import Comparison, Entry, Finding, Place, Power, Verdict
 
 # How many of the wrong entries of a block are named; all are counted.
@@ -83,13 +84,18 @@ def _compare_block(task: Task, mode: str, jacobian: Array, measured: Measured, p
 
 
 def _negligible(task: Task, numeric: Estimate, output: Leaf, leaf: Leaf) -> Mask:
-    """A block that is zero within its bars has no scale to be judged by. It is good enough to know that moving the
-    input by its own size changes the output by less than the tolerance."""
+    """The bars that are narrow enough because the whole block is zero within them."""
     block = (leaf.span, output.span)
     if (np.abs(numeric.value[block]) > numeric.bar[block]).any():
         return np.zeros(numeric.bar[block].shape, dtype=bool)
-    size = 2.0**16 * task.steps[leaf.span, None]
-    return np.asarray(numeric.bar[block] * size <= task.tolerance.relative * rms(task.program.value[output.span]))
+    return np.asarray(numeric.bar[block] <= negligible(task, output, leaf))
+
+
+def negligible(task: Task, output: Leaf, leaf: Leaf) -> Array:
+    """A block of zeros has no scale to be judged by. It is good enough to know that moving the input by its own size
+    changes the output by less than the tolerance: the derivative that does so, for each input coordinate (N, 1)."""
+    size = 2.0 ** -step_exponent(task.reference) * task.steps[leaf.span, None]
+    return np.asarray(task.tolerance.relative * rms(task.program.value[output.span]) / size)
 
 
 def _reason(kinds: Kinds, task: Task) -> str:

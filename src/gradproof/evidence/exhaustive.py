@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradproof.compare import entry_tolerance, judge
-from gradproof.evidence.blocks import Measured, comparisons_of, kinks_of, power_of
+from gradproof.evidence.blocks import Measured, comparisons_of, kinks_of, negligible, power_of
 from gradproof.evidence.gathered import Gathered, Task
 from gradproof.norms import rms
 from gradproof.program import Array, Program
-from gradproof.reference.estimate import Estimate
+from gradproof.reference.estimate import Estimate, Kind
 from gradproof.reference.field import Field, field_of
 from gradproof.reference.ladder import Goal, first_look, refine, second_opinion
 from gradproof.result import Finding
@@ -39,17 +39,17 @@ def columns(program: Program) -> Array:
 
 
 def block_tolerances(task: Task, numeric: Estimate) -> Array:
-    """The tolerance of every entry, each block measured by its own size."""
+    """The tolerance of every entry, each block measured by its own size. At a kink the size is that of the interval;
+    entries of which nothing is known do not count."""
+    plain = not numeric.kind.any()
     result = np.empty_like(numeric.value)
     for output in task.program.outputs:
         for leaf in task.program.inputs:
-            block = numeric.value[leaf.span, output.span]
-            resolved = (
-                block
-                if numeric.kind.max(initial=0) < 2
-                else np.where(numeric.kind[leaf.span, output.span] < 2, block, 0)
-            )
-            result[leaf.span, output.span] = entry_tolerance(block, rms(resolved), task.tolerance)
+            block = (leaf.span, output.span)
+            size = numeric.value[block]
+            if not plain:
+                size = np.where(numeric.kind[block] <= Kind.KINK, np.abs(size) + numeric.spread[block], 0.0)
+            result[block] = entry_tolerance(size, rms(size), task.tolerance)
     return result
 
 
@@ -96,7 +96,7 @@ def _missed(task: Task, numeric: Estimate, tolerance: Array) -> NDArray[np.intp]
     for output in task.program.outputs:
         for leaf in task.program.inputs:
             block = (leaf.span, output.span)
-            if numeric.value[block].any() or not np.isfinite(numeric.bar[block]).all():
+            if numeric.value[block].any() or (numeric.bar[block] > negligible(task, output, leaf)).any():
                 result[leaf.span] |= (numeric.bar[block] > 0.5 * tolerance[block]).any(axis=1)
     return np.flatnonzero(result)
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from gradproof.compare import CLEAR
+from gradproof.contracts.linear import check_linear, combination
+from gradproof.contracts.repeatable import check_pull
 from gradproof.evidence.bisect import Located, Suspect, locate
 from gradproof.evidence.gathered import Gathered, Task
 from gradproof.evidence.wording import kink_remark
@@ -18,82 +20,148 @@ from gradproof.norms import rms
 from gradproof.precision import of
 from gradproof.program import Array, Leaf, Spot
 from gradproof.reference.estimate import Estimate, Kind
-from gradproof.reference.field import projected
+from gradproof.reference.field import Field, by_leaf
 from gradproof.reference.ladder import Goal, first_look, refine
-from gradproof.reference.steps import random_direction, signed
+from gradproof.reference.stencil import sample
+from gradproof.reference.steps import random_direction, signed, step_exponent
 from gradproof.result import Comparison, Finding, Place, Power, Verdict
 
 # Rounding errors on the analytic side add up like a random walk; this many standard deviations are granted.
 ROUNDING_FACTOR = 8.0
 # P(|signed sum| > 6 sigma) <= 2 exp(-18) = 3e-8 (Hoeffding).
 SIGMAS = 6.0
+# How much wider than the first probe's the bar of a further probe is taken to be.
+BORROWED = 4.0
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """One direction for each input leaf (rows of `directions`) and one for each output leaf (rows of `cotangents`)."""
+    """A direction for all inputs and a cotangent for all outputs; each pair of leaves uses its own parts of them."""
 
-    directions: Array
-    cotangents: Array
+    direction: Array
+    cotangent: Array
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """Both sides of one probe, arrays (input leaf, output leaf). `pulled` is what J^T w was, if it was asked for;
-    `rounding` what the analytic side may be off by, `size` the root of the sum of squares of its terms, `largest` the
-    largest of the vectors they came from."""
+class Sums:
+    """The analytic side of one probe in one mode, arrays (input leaf, output leaf): the sum over all entries, the root
+    of the sum of squares of its terms, and the largest derivative among the vectors that they came from."""
 
-    probe: Probe
-    pulled: Array | None
-    numeric: Estimate
-    analytic: dict[str, Array]
-    rounding: Array
+    total: Array
     size: Array
     largest: Array
 
 
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Both sides of one probe; `rounding` is what the analytic side may be off by, arrays (input leaf, output leaf)."""
+
+    probe: Probe
+    numeric: Estimate
+    analytic: dict[str, Sums]
+    size: Array
+    rounding: Array
+
+
 def draw(task: Task) -> Probe:
-    program = task.reference
-    directions = np.zeros((len(program.inputs), program.point.size))
-    displacement = random_direction(program, task.steps, task.generator)
-    for row, leaf in zip(directions, program.inputs, strict=True):
-        row[leaf.span] = displacement[leaf.span]
-    cotangents = np.zeros((len(program.outputs), program.value.size))
-    for row, leaf in zip(cotangents, program.outputs, strict=True):
-        row[leaf.span] = signed(task.generator, leaf.size)
-    return Probe(directions, cotangents)
+    direction = random_direction(task.reference, task.steps, task.generator)
+    return Probe(direction, signed(task.generator, task.program.value.size))
 
 
-def measure(task: Task, probe: Probe, pulled: Array | None, pushed: Array | None) -> Outcome:
-    """`pulled` = rows J^T w for each output leaf, `pushed` = rows J u for each input leaf; None where not asked."""
-    analytic: dict[str, Array] = {}
-    size = np.zeros((len(probe.directions), len(probe.cotangents)))
-    largest = np.zeros_like(size)
-    for o, output in enumerate(task.program.outputs):
-        for i, leaf in enumerate(task.program.inputs):
-            if pulled is not None:
-                terms = probe.directions[i, leaf.span] * pulled[o, leaf.span]
-                analytic.setdefault("reverse", np.zeros_like(size))[i, o] = np.sum(terms)
-                size[i, o] = np.sqrt(np.dot(terms, terms))
-                largest[i, o] = _largest(pulled[o, leaf.span])
-            if pushed is not None:
-                terms = pushed[i, output.span] * probe.cotangents[o, output.span]
-                analytic.setdefault("forward", np.zeros_like(size))[i, o] = np.sum(terms)
-                size[i, o] = np.fmax(size[i, o], np.sqrt(np.dot(terms, terms)))
-                if pulled is None:
-                    largest[i, o] = _largest(pushed[i, output.span]) / max(
-                        _largest(probe.directions[i, leaf.span]), 1e-300
-                    )
-    field = projected(task.reference, probe.cotangents)
-    look = first_look(field, probe.directions)
-    goal = Goal(0.5 * task.tolerance.relative * np.nan_to_num(size), 0.5 * task.tolerance.relative)
-    numeric = refine(field, probe.directions, look, goal)
-    coarsest = max((of(leaf.dtype).roundoff for leaf in task.program.inputs + task.program.outputs), default=0.0)
-    return Outcome(probe, pulled, numeric, analytic, ROUNDING_FACTOR * coarsest * size, size, largest)
+def part(vector: Array, leaf: Leaf) -> Array:
+    """One row: the vector restricted to a leaf."""
+    if leaf.size == vector.size:
+        return vector[None]
+    row = np.zeros((1, vector.size))
+    row[0, leaf.span] = vector[leaf.span]
+    return row
+
+
+def pulls(task: Task, drawn: list[Probe]) -> tuple[list[Sums], tuple[Finding, ...]]:
+    """J^T w for every probe and output leaf, one at a time and summed up at once, so that memory stays a few vectors
+    whatever the number of leaves; and the contracts on the pulls. One combination of all cotangents rides along."""
+    program = task.program
+    weights = iter(combination(len(drawn) * len(program.outputs), task.generator))
+    expected = np.zeros(program.point.size)
+    mixed = np.zeros(program.value.size)
+    findings: tuple[Finding, ...] = ()
+    sums: list[Sums] = []
+    for probe in drawn:
+        found = _empty_sums(task)
+        for o, output in enumerate(program.outputs):
+            cotangent = part(probe.cotangent, output)
+            gradient = program.pull(cotangent)[0]
+            if not sums and o == 0:
+                findings = check_pull(program, cotangent[0], gradient)
+            weight = next(weights)
+            expected += weight * gradient
+            mixed[output.span] += weight * probe.cotangent[output.span]
+            for i, leaf in enumerate(program.inputs):
+                terms = probe.direction[leaf.span] * gradient[leaf.span]
+                _enter(found, (i, o), terms, _largest(gradient[leaf.span]))
+        sums.append(found)
+    if not findings:
+        findings = check_linear(program.inputs, expected, program.pull(mixed[None])[0], task.tolerance)
+    return sums, findings
+
+
+def pushes(task: Task, drawn: list[Probe]) -> list[Sums]:
+    """The same by forward mode: J u for every probe and input leaf."""
+    program = task.program
+    sums = []
+    for probe in drawn:
+        found = _empty_sums(task)
+        for i, leaf in enumerate(program.inputs):
+            tangent = program.push(part(probe.direction, leaf))[0]
+            length = max(_largest(probe.direction[leaf.span]), 1e-300)
+            for o, output in enumerate(program.outputs):
+                terms = tangent[output.span] * probe.cotangent[output.span]
+                _enter(found, (i, o), terms, _largest(tangent[output.span]) / length)
+        sums.append(found)
+    return sums
+
+
+def _empty_sums(task: Task) -> Sums:
+    shape = (len(task.program.inputs), len(task.program.outputs))
+    return Sums(np.zeros(shape), np.zeros(shape), np.zeros(shape))
+
+
+def _enter(sums: Sums, where: tuple[int, int], terms: Array, largest: float) -> None:
+    sums.total[where] = np.sum(terms)
+    sums.size[where] = np.sqrt(np.dot(terms, terms))
+    sums.largest[where] = largest
 
 
 def _largest(values: Array) -> float:
-    return float(np.max(np.abs(values), initial=0.0))
+    return max(float(np.max(values, initial=0.0)), -float(np.min(values, initial=0.0)))
+
+
+def measure(task: Task, probe: Probe, analytic: dict[str, Sums], before: Outcome | None) -> Outcome:
+    """The numeric side of a probe. After the first one, two evaluations for each input leaf are enough to see whether
+    the next agrees as well; only where it does not is it measured with all care."""
+    size = np.nan_to_num(np.maximum.reduce([sums.size for sums in analytic.values()]))
+    coarsest = max((of(leaf.dtype).roundoff for leaf in task.program.inputs + task.program.outputs), default=0.0)
+    rounding = ROUNDING_FACTOR * coarsest * size
+    field = by_leaf(task.reference, probe.cotangent)
+    rows = []
+    for i, leaf in enumerate(task.program.inputs):
+        displacement = part(probe.direction, leaf)
+        quick = None if before is None else _glance(field, displacement, before, i, size[i])
+        if quick is None or any(
+            not (np.abs(sums.total[i] - quick.value[0]) <= quick.bar[0] + rounding[i]).all()
+            for sums in analytic.values()
+        ):
+            goal = Goal(0.5 * task.tolerance.relative * size[[i]], 0.5 * task.tolerance.relative)
+            quick = refine(field, displacement, first_look(field, displacement), goal)
+        rows.append(quick)
+    return Outcome(probe, Estimate.stacked(rows), analytic, size, rounding)
+
+
+def _glance(field: Field, displacement: Array, before: Outcome, i: int, size: Array) -> Estimate:
+    """One central difference, with the first probe's bar scaled to this one's size and widened for being borrowed."""
+    up, down = sample(field, displacement, 1)
+    scale = np.maximum(size / np.maximum(before.size[i], 1e-300), 1.0)
+    return Estimate.smooth(0.5 * (up - down), (BORROWED * before.numeric.bar[i] * scale)[None])
 
 
 def gather(task: Task, outcomes: list[Outcome]) -> Gathered:
@@ -109,26 +177,23 @@ def gather(task: Task, outcomes: list[Outcome]) -> Gathered:
 
 def _judge_pair(task: Task, mode: str, outcomes: list[Outcome], o: int, i: int) -> Comparison:
     output_leaf, input_leaf = task.program.outputs[o], task.program.inputs[i]
-    analytic = np.array([outcome.analytic[mode][i, o] for outcome in outcomes])
+    analytic = np.array([outcome.analytic[mode].total[i, o] for outcome in outcomes])
     numeric = np.array([outcome.numeric.value[i, o] for outcome in outcomes])
     spread = np.array([outcome.numeric.spread[i, o] for outcome in outcomes])
     bar = np.array([outcome.numeric.bar[i, o] for outcome in outcomes])
     rounding = np.array([outcome.rounding[i, o] for outcome in outcomes])
-    size = np.array([outcome.size[i, o] for outcome in outcomes])
-    tolerance = task.tolerance.relative * size
+    tolerance = task.tolerance.relative * np.array([outcome.size[i, o] for outcome in outcomes])
     excess = np.maximum(np.abs(analytic - numeric) - spread, 0.0) - bar - rounding
     located = Located((), 0)
     verdict, reason = Verdict.RIGHT, ""
     if not np.isfinite(analytic).all() or np.nanmax(excess, initial=0.0) > 0.0:
         worst = int(np.argmax(np.nan_to_num(excess / np.maximum(bar, 1e-300), nan=np.inf)))
-        pulled = outcomes[worst].pulled
         suspect = Suspect(
             mode,
             output_leaf,
             input_leaf,
-            outcomes[worst].probe.directions[i],
-            outcomes[worst].probe.cotangents[o],
-            pulled[o] if mode == "reverse" and pulled is not None else None,
+            part(outcomes[worst].probe.direction, input_leaf)[0],
+            part(outcomes[worst].probe.cotangent, output_leaf)[0],
             float(analytic[worst] - numeric[worst]),
             float(bar[worst] + rounding[worst] + spread[worst]),
         )
@@ -136,7 +201,7 @@ def _judge_pair(task: Task, mode: str, outcomes: list[Outcome], o: int, i: int) 
         # No in-tolerance deviations add up to this much, so some entry must be wrong even if it was not found.
         beyond = excess[worst] > SIGMAS * tolerance[worst] + CLEAR * bar[worst]
         verdict = Verdict.WRONG if located.found or beyond else Verdict.RIGHT
-    if verdict is Verdict.RIGHT and (bar > np.maximum(tolerance, _negligible(task, numeric, bar, output_leaf))).any():
+    if verdict is Verdict.RIGHT and bar[0] > max(tolerance[0], _negligible(task, numeric[0], bar[0], output_leaf)):
         verdict, reason = Verdict.UNDECIDED, _reason(task, outcomes, i, o)
     return Comparison(
         order=task.order,
@@ -157,12 +222,14 @@ def _judge_pair(task: Task, mode: str, outcomes: list[Outcome], o: int, i: int) 
     )
 
 
-def _negligible(task: Task, numeric: Array, bar: Array, output: Leaf) -> Array:
+def _negligible(task: Task, numeric: float, bar: float, output: Leaf) -> float:
     """As for exhaustive blocks: what is zero within its bar needs to be known only against the value's own size."""
-    zero = np.abs(numeric) <= bar
+    if abs(numeric) > bar:
+        return 0.0
     value = task.program.value[output.span]
-    size = rms(value) * np.sqrt(max(value.size, 1))
-    return np.where(zero, task.tolerance.relative * 2.0**-16 * size, 0.0)
+    return (
+        task.tolerance.relative * 2.0 ** step_exponent(task.reference) * rms(value) * float(np.sqrt(max(value.size, 1)))
+    )
 
 
 def _reason(task: Task, outcomes: list[Outcome], i: int, o: int) -> str:
@@ -184,19 +251,18 @@ def _kinks(task: Task, outcomes: list[Outcome]) -> list[Finding]:
 
 
 def _power(task: Task, outcomes: list[Outcome], comparisons: tuple[Comparison, ...]) -> Power | None:
-    """A single wrong entry e_ji contributes e_ji u_i w_j with |w_j| >= 0.5: what exceeds the widest slack is seen."""
+    """A single wrong entry e_ji contributes e_ji u_i w_j to the first probe, with |u_i| at least half of its step and
+    |w_j| at least 0.5: what exceeds the slack is seen."""
     worst, relative = 0.0, 0.0
     for comparison in comparisons:
         i = task.program.inputs.index(comparison.input)
         o = task.program.outputs.index(comparison.output)
         if not comparison.entries or comparison.verdict is not Verdict.RIGHT:
             continue
-        smallest = min(
-            float(np.min(np.abs(outcome.probe.directions[i, comparison.input.span]))) for outcome in outcomes
-        )
-        largest = max(float(outcome.largest[i, o]) for outcome in outcomes)
-        slack = float(np.max(comparison.bar + comparison.deviation))
-        error = max(slack / (0.5 * smallest), task.tolerance.relative * largest)
+        largest = float(outcomes[0].analytic[comparison.mode].largest[i, o])
+        slack = float(comparison.bar[0] + comparison.deviation[0])
+        error = slack / (0.25 * float(np.min(task.steps[comparison.input.span])))
+        error = max(error, task.tolerance.relative * largest)
         if largest > 0 and error / largest >= relative:
             worst, relative = error, error / largest
     return Power(worst, relative, 0.0) if relative > 0 else None

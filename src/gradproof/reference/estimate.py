@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -39,6 +40,15 @@ class Estimate:
     @classmethod
     def smooth(cls, value: Array, bar: Array) -> Estimate:
         return cls(value, bar, np.zeros_like(value), np.zeros(value.shape, np.uint8))
+
+    @classmethod
+    def stacked(cls, parts: Sequence[Estimate]) -> Estimate:
+        return cls(
+            np.concatenate([one.value for one in parts]),
+            np.concatenate([one.bar for one in parts]),
+            np.concatenate([one.spread for one in parts]),
+            np.concatenate([one.kind for one in parts]),
+        )
 
     def scaled(self, factor: Array) -> Estimate:
         """Every row divided by its own length: from derivative along a displacement to derivative along a unit."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,23 +34,30 @@ def field_of(program: Program) -> Field:
     return Field(program.point, program.value, floor, program.values, _rows(program))
 
 
-def projected(program: Program, cotangents: Array) -> Field:
-    """The outputs combined by each row of `cotangents`: a few numbers, whatever M is.
+def projected(program: Program, cotangent: Array) -> Field:
+    """All outputs combined by one cotangent into a single number."""
+    return _combined(program, [(slice(0, program.value.size), cotangent)])
 
-    Independent roundings add up like a random walk, hence the root of the sum of squares.
-    """
-    squares = np.zeros(len(cotangents))
-    for leaf in program.outputs:
-        roundoff = precision.of(leaf.dtype).roundoff
-        for row, cotangent in enumerate(cotangents):
-            terms = cotangent[leaf.span] * program.value[leaf.span]
-            squares[row] += roundoff**2 * float(np.dot(terms, terms))
-    transposed = cotangents.T
+
+def by_leaf(program: Program, cotangent: Array) -> Field:
+    """The outputs combined by one cotangent, leaf by leaf: one number each, whatever M is."""
+    return _combined(program, [(leaf.span, cotangent[leaf.span]) for leaf in program.outputs])
+
+
+def _combined(program: Program, parts: Sequence[tuple[slice, Array]]) -> Field:
+    """Independent roundings add up like a random walk, hence the root of the sum of squares."""
+    roundoff = max((precision.of(leaf.dtype).roundoff for leaf in program.outputs), default=0.0)
+    terms = [weights * program.value[span] for span, weights in parts]
+
+    def values(points: Array) -> Array:
+        outputs = program.values(points)
+        return np.stack([outputs[:, span] @ weights for span, weights in parts], axis=1)
+
     return Field(
         program.point,
-        program.value @ transposed,
-        np.sqrt(squares),
-        lambda points: program.values(points) @ transposed,
+        np.array([np.sum(one) for one in terms]),
+        roundoff * np.sqrt(np.array([np.dot(one, one) for one in terms])),
+        values,
         _rows(program),
     )
 

@@ -54,12 +54,15 @@ def sample(field: Field, displacements: Array, levels: int) -> Array:
         result[...] = values.reshape(result.shape)
         return result
     buffer = np.empty((min(field.rows, count), field.point.size))  # fresh memory is dear at a million coordinates
-    for index, step in enumerate(steps):
-        for first in range(0, count, field.rows):
-            some = displacements[first : first + field.rows]
-            chunk = np.multiply(some, step, out=buffer[: len(some)])
-            chunk += field.point
-            result[index, first : first + len(some)] = field.values(chunk)
+    for first in range(0, count, field.rows):
+        some = displacements[first : first + field.rows]
+        chunk = buffer[: len(some)]
+        for level in range(levels):
+            for index, move in ((2 * level, np.add), (2 * level + 1, np.subtract)):
+                move(field.point, some, out=chunk)
+                result[index, first : first + len(some)] = field.values(chunk)
+            if level + 1 < levels:
+                some = some * 0.5
     return result
 
 

@@ -8,6 +8,7 @@ directions are rounded to a grid that does.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gradproof import precision
 from gradproof.norms import rms
@@ -24,50 +25,55 @@ SMALLEST = 1e-290
 SIGNED = np.concatenate([0.5 + np.arange(2.0**13) / 2**13, -0.5 - np.arange(2.0**13) / 2**13])
 
 
+# Beyond the last of these, random numbers repeat with a period of one of them: at a million coordinates drawing them
+# would cost more than everything else. Periods are prime, and differ from draw to draw, so that no stride of a layout
+# meets them twice.
+PERIODS = (65_521, 65_537, 65_539, 65_543, 65_551, 65_557, 65_563, 65_579)
+
+
 def scales(point: Array, inputs: tuple[Leaf, ...]) -> Array:
     """For each coordinate, the power of two next to the length over which the function may be expected to change."""
-    result = np.ones_like(point)
-    for leaf in inputs:
-        if leaf.size:
-            result[leaf.span] = _leaf_scales(point[leaf.span], leaf)
-    return result
-
-
-def _leaf_scales(values: Array, leaf: Leaf) -> Array:
-    size = values
-    if leaf.is_complex:
-        size = np.repeat(np.hypot(values[0::2], values[1::2]), 2)
-    typical = rms(size)
-    if typical < SMALLEST:  # all zero: no scale to be had, so one
-        typical = 1.0
-    # Whole exponents are near enough, and many times faster than logarithms.
-    middle = int(np.frexp(typical)[1])
-    exponent = np.frexp(size)[1]
-    if not np.isfinite(size).all():
-        exponent = np.where(np.isfinite(size), exponent, middle)
-    exponent = np.where(size == 0, middle - SMALLEST_SHARE, exponent)
-    np.maximum(exponent, middle - SMALLEST_SHARE, out=exponent)
-    np.maximum((exponent + middle) >> 1, exponent, out=exponent)
-    return np.ldexp(1.0, exponent)
-
-
-def step_exponent(program: Program) -> Array:
-    """log2 of step over scale, for each coordinate: the cube root of the rounding error balances truncation against
-    rounding in a central difference. The coarsest format of all decides, since it makes the noise."""
-    coarsest = max((precision.of(leaf.dtype).roundoff for leaf in program.inputs + program.outputs), default=2.0**-53)
-    if coarsest <= 2.0**-53:
-        return np.full(program.point.shape, -16.0)
-    return np.full(program.point.shape, np.rint(np.log2(coarsest) / 3.0))
+    return np.ldexp(1.0, _exponents(point, inputs))
 
 
 def coordinate_steps(program: Program) -> Array:
     """The first step for every single coordinate: a power of two."""
-    return scales(program.point, program.inputs) * np.exp2(step_exponent(program))
+    return np.ldexp(1.0, _exponents(program.point, program.inputs) + step_exponent(program))
+
+
+def step_exponent(program: Program) -> int:
+    """log2 of step over scale: the cube root of the rounding error balances truncation against rounding in a central
+    difference. The coarsest format of all decides, since it makes the noise."""
+    bits = min((precision.of(leaf.dtype).bits for leaf in program.inputs + program.outputs), default=53)
+    return -16 if bits == precision.DOUBLE.bits else -round(bits / 3)
+
+
+def _exponents(point: Array, inputs: tuple[Leaf, ...]) -> NDArray[np.int32]:
+    # Whole exponents are near enough, and many times faster than logarithms.
+    result = np.zeros(point.shape, np.int32)
+    for leaf in inputs:
+        if not leaf.size:
+            continue
+        values = point[leaf.span]
+        size = np.repeat(np.hypot(values[0::2], values[1::2]), 2) if leaf.is_complex else np.abs(values)
+        typical = rms(size)
+        if typical < SMALLEST:  # all zero: no scale to be had, so one
+            typical = 1.0
+        middle = int(np.frexp(typical)[1])
+        np.clip(size, np.ldexp(1.0, middle - SMALLEST_SHARE), precision.DOUBLE.largest, out=size)
+        exponent = np.frexp(np.nan_to_num(size, copy=False, nan=typical))[1]
+        between = exponent + middle
+        between >>= 1
+        np.maximum(between, exponent, out=result[leaf.span])
+    return result
 
 
 def signed(generator: np.random.Generator, size: int) -> Array:
     """Signed magnitudes in [0.5, 1.5]: never near zero, practically never equal, so that no errors cancel."""
-    return SIGNED[generator.integers(0, SIGNED.size, size, dtype=np.uint16)]
+    if size > PERIODS[-1]:
+        return np.resize(signed(generator, int(generator.choice(PERIODS))), size)
+    drawn = np.frombuffer(generator.bytes(2 * size), np.uint16)
+    return np.asarray(SIGNED[drawn & (SIGNED.size - 1)])
 
 
 def random_direction(program: Program, steps: Array, generator: np.random.Generator) -> Array:

@@ -16,6 +16,8 @@ from gradproof.torch.modes import first_line
 ELEMENTS = 2**20
 # A batch that works in general may fail for one chunk (a step out of the domain); this often, and we give up on it.
 PATIENCE = 3
+# Fewer rows than this run one by one: starting a batch costs as much as several calls.
+FEW = 6
 
 Runner = Callable[[Array, Array], None]
 
@@ -39,7 +41,7 @@ class Lane:
         self.used = self.used or len(rows) > 0
         for start in range(0, len(rows), self.most):
             chunk, target = rows[start : start + self.most], into[start : start + self.most]
-            if len(chunk) == 1 or self.batched is False:
+            if len(chunk) < FEW or self.batched is False:
                 each(chunk, target)
             elif self.batched:
                 self._believed(chunk, target, many, each)
@@ -58,14 +60,14 @@ class Lane:
     def _tried(self, rows: Array, into: Array, many: Runner, each: Runner, scope: AbstractContextManager[None]) -> None:
         with scope:
             try:
-                _quietly(many, rows, into)
+                _quietly(many, rows.copy(), into)  # the function may overwrite its rows, and they are needed again
             except Exception as error:  # noqa: BLE001  the rows get their say one by one
                 self._refuse(f"a batch raised {type(error).__name__}: {first_line(error)}")
             else:
                 # Neither the first nor the middle row, so that a batch that repeats or reverses its rows is caught.
                 picked = 2 * len(rows) // 3
                 alone = np.empty((1, into.shape[1]))
-                each(rows[picked : picked + 1], alone)
+                each(rows[picked : picked + 1].copy(), alone)
                 if agree(into[picked], alone[0], self.roundoff):
                     self.batched = True
                 else:

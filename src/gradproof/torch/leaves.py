@@ -49,6 +49,13 @@ class Layout:
             made.append(tensor)
         return made
 
+    def adopted(self, rows: Array) -> list[torch.Tensor]:
+        """The same without a copy where the rows can serve as they are: they are given away by whoever calls."""
+        if any(dtype is not torch.float64 for dtype in self.dtypes) or any(one.type != "cpu" for one in self.devices):
+            return self.tensors(rows)
+        source = torch.from_numpy(rows)
+        return [source[:, leaf.start : leaf.stop].view(len(rows), *leaf.shape) for leaf in self.leaves]
+
     def single(self, row: Array) -> list[torch.Tensor]:
         """One vector -> one fresh tensor for each leaf."""
         source = torch.from_numpy(row)

@@ -13,10 +13,10 @@ from gradproof.torch.calls import Call
 
 
 def evaluate_each(call: Call, rows: Array, into: Array, graph: str) -> Exception | None:
-    """(k, N) -> (k, M). A row that raises is NaN; the first such exception is returned. `graph` is "with" or "without":
-    whether the function sees inputs that require grad, as in the user's own call."""
+    """(k, N) -> (k, M). The rows are given away. A row that raises is NaN; the first such exception is returned.
+    `graph` is "with" or "without": whether the function sees inputs that require grad, as in the user's own call."""
     one = call.one
-    columns = [tensor.unbind(0) for tensor in call.inputs.tensors(rows)]
+    columns = [tensor.unbind(0) for tensor in call.inputs.adopted(rows)]
     buffers = _buffers(call, into)
     targets = list(zip(*(buffer.unbind(0) for buffer in buffers), strict=True)) or [()] * len(rows)
     failed: Exception | None = None

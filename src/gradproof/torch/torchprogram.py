@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -10,7 +11,7 @@ import torch
 
 from gradproof.errors import Unsupported
 from gradproof.program import Array, Leaf, Skipped, Tally
-from gradproof.torch.batching import ELEMENTS, Lane
+from gradproof.torch.batching import ELEMENTS, FEW, Lane
 from gradproof.torch.calls import Call, GradientCall, UserCall
 from gradproof.torch.leaves import rows_of
 from gradproof.torch.looping import evaluate_each
@@ -62,8 +63,8 @@ class TorchProgram:
     def batched(self) -> bool:
         lane = self._lanes["values"]
         if lane.batched is None and lane.most > 1:
-            # The first row differs a little from the point, so that a batch that mixes its rows up is caught.
-            self.values(np.stack([self._point * (1 + 2.0**-10), self._point]))
+            # The rows differ a little, so that a batch that mixes its rows up is caught.
+            self.values(self._point * (1 + np.arange(FEW)[:, None] * 2.0**-12))
         return bool(lane.batched)
 
     def values(self, points: Array) -> Array:
@@ -74,14 +75,19 @@ class TorchProgram:
         return result
 
     def repeated_value(self) -> Array:
-        """The function at the point, called twice in a row; returns the second value. It differs from the first, and
-        from `value`, if the function is random: each seam call starts from the same random state, so nothing else
-        shows that. The protocol does not ask for it."""
-        result = np.empty((2, self.value.size))
+        """One more plain call at the point, with every random stream moved on: each seam call starts from the same
+        random state, so nothing else would show that the function is random."""
+        result = np.full((1, self.value.size), np.nan)
         with self._scope:
-            self._values_each(np.stack([self._point, self._point]), result)
-        second: Array = result[1]
-        return second
+            for device in {torch.device("cpu"), *self._call.inputs.devices}:
+                torch.rand(1, device=device)
+            np.random.random()  # noqa: NPY002  the stream that the user's function would use
+            random.random()  # noqa: S311  likewise
+            if self._quiet is None:
+                self._quiet = self._same_without_graph(result[0])
+            if not self._quiet or np.isnan(result[0]).any():
+                self._values_each(self._point[None].copy(), result)
+        return result.reshape(self.value.shape)
 
     def pull(self, cotangents: Array) -> Array:
         rows = rows_of(cotangents, self.value.size)
@@ -161,19 +167,19 @@ class TorchProgram:
 
     def _values_each(self, rows: Array, into: Array) -> None:
         if self._quiet is None:
-            self._quiet = self._same_without_graph()
+            self._quiet = self._same_without_graph(np.empty(self.value.size))
         failed = evaluate_each(self._call, rows, into, "without" if self._quiet else "with")
         self.tally.evaluations += len(rows)
         if failed is not None and not self._raised:
             self._raised = f"fn raised {type(failed).__name__}({first_line(failed)!r}) at a perturbed point"
 
-    def _same_without_graph(self) -> bool:
-        """Whether the function gives bitwise its value on a row of a larger buffer when nothing requires grad. If not
-        (it looks at grad mode, or at its input's storage), the loop gives it fresh tensors that require grad."""
+    def _same_without_graph(self, value: Array) -> bool:
+        """Whether the function gives bitwise its value on a row of a larger buffer when nothing requires grad; `value`
+        gets what it gives. If not (it looks at grad mode, or at its input's storage), the loop gives it fresh tensors
+        that require grad."""
         rows = self._point[None]
         if self._lanes["values"].most > 1:
             rows = np.concatenate([np.full_like(rows, np.nan), rows])
-        value = np.empty(self.value.size)
         self.tally.evaluations += 1
         try:
             with self._scope, torch.no_grad():
@@ -181,7 +187,7 @@ class TorchProgram:
                 self._call.outputs.write_single(values, value)
         except Exception:  # noqa: BLE001  whatever it is, it does not happen in the user's own call
             return False
-        return np.array_equal(value, self.value, equal_nan=True)
+        return bool((value == self.value).all()) or np.array_equal(value, self.value, equal_nan=True)
 
     def _pull_many(self, rows: Array, into: Array) -> None:
         if not self._reusable:
