@@ -220,9 +220,10 @@ def _claims(outcomes: list[Outcome]) -> list[Claim]:
     kinds = len({o.job.wrong for o in wrong})
     large = [o for o in wrong if o.job.n == 25_600 and o.fast]
     sizes = sorted({o.job.n for o in wrong})
+    checks = sum(o.job.seeds for o in wrong)
     claims = [
         Claim(
-            f"{kinds} wrong gradients, {sizes[0]} to {sizes[-1]:,} elements, {sum(o.job.seeds for o in wrong):,} checks: missed",
+            f"{kinds} wrong gradients, {sizes[0]} to {sizes[-1]:,} elements, {checks:,} checks: missed",
             "0",
             str(missed),
             missed == 0,

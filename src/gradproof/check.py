@@ -6,6 +6,7 @@ choose between every entry and probes, compare, ask whether a wrong gradient wou
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -54,7 +55,11 @@ def check(
     settings = Settings.validated(
         modes=modes, order=order, effort=effort, tolerance=tolerance, seed=seed, budget=budget
     )
-    return check_program(program_of(fn, args, kwargs, wrt), settings)
+    state = random.getstate()  # adapters look after their frameworks' streams; this one belongs to none
+    try:
+        return check_program(program_of(fn, args, kwargs, wrt), settings)
+    finally:
+        random.setstate(state)
 
 
 def assert_gradients(

@@ -12,7 +12,7 @@ import numpy as np
 
 from gradproof.compare import CLEAR
 from gradproof.contracts.linear import check_linear, combination
-from gradproof.contracts.repeatable import check_pull
+from gradproof.contracts.repeatable import check_repeated
 from gradproof.evidence.bisect import Located, Suspect, locate
 from gradproof.evidence.gathered import Gathered, Task
 from gradproof.evidence.wording import kink_remark
@@ -92,7 +92,7 @@ def pulls(task: Task, drawn: list[Probe]) -> tuple[list[Sums], tuple[Finding, ..
             cotangent = part(probe.cotangent, output)
             gradient = program.pull(cotangent)[0]
             if not sums and o == 0:
-                findings = check_pull(program, cotangent[0], gradient)
+                findings = check_repeated(program, gradient, program.pull(cotangent)[0])
             weight = next(weights)
             expected += weight * gradient
             mixed[output.span] += weight * probe.cotangent[output.span]

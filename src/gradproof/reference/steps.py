@@ -25,12 +25,6 @@ SMALLEST = 1e-290
 SIGNED = np.concatenate([0.5 + np.arange(2.0**13) / 2**13, -0.5 - np.arange(2.0**13) / 2**13])
 
 
-# Beyond the last of these, random numbers repeat with a period of one of them: at a million coordinates drawing them
-# would cost more than everything else. Periods are prime, and differ from draw to draw, so that no stride of a layout
-# meets them twice.
-PERIODS = (65_521, 65_537, 65_539, 65_543, 65_551, 65_557, 65_563, 65_579)
-
-
 def scales(point: Array, inputs: tuple[Leaf, ...]) -> Array:
     """For each coordinate, the power of two next to the length over which the function may be expected to change."""
     return np.ldexp(1.0, _exponents(point, inputs))
@@ -70,8 +64,6 @@ def _exponents(point: Array, inputs: tuple[Leaf, ...]) -> NDArray[np.int32]:
 
 def signed(generator: np.random.Generator, size: int) -> Array:
     """Signed magnitudes in [0.5, 1.5]: never near zero, practically never equal, so that no errors cancel."""
-    if size > PERIODS[-1]:
-        return np.resize(signed(generator, int(generator.choice(PERIODS))), size)
     drawn = np.frombuffer(generator.bytes(2 * size), np.uint16)
     return np.asarray(SIGNED[drawn & (SIGNED.size - 1)])
 

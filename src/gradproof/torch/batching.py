@@ -22,6 +22,24 @@ FEW = 6
 Runner = Callable[[Array, Array], None]
 
 
+@dataclass(frozen=True, slots=True)
+class Work:
+    """`many` runs a batch in one call, `each` the same rows one by one; both write their results into an array. `scope`
+    shields the trial, so that the rows which follow find the random state as if it had not happened."""
+
+    many: Runner
+    each: Runner
+    scope: AbstractContextManager[None]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A row whose result a plain call has given already."""
+
+    row: Array
+    result: Array
+
+
 @dataclass(slots=True)
 class Lane:
     """How one operation of a program runs its rows. `batched` is None until the first batch has been tried."""
@@ -35,47 +53,54 @@ class Lane:
     failures: int = 0
     used: bool = False
 
-    def run(self, rows: Array, into: Array, many: Runner, each: Runner, scope: AbstractContextManager[None]) -> None:
-        """`many` runs a batch in one call, `each` the same rows one by one; both write their results into an array.
-        `scope` shields the trial, so that the rows which follow find the random state as if it had not happened."""
+    def run(self, rows: Array, into: Array, work: Work, known: Known | None) -> None:
         self.used = self.used or len(rows) > 0
         for start in range(0, len(rows), self.most):
             chunk, target = rows[start : start + self.most], into[start : start + self.most]
             if len(chunk) < FEW or self.batched is False:
-                each(chunk, target)
+                work.each(chunk, target)
             elif self.batched:
-                self._believed(chunk, target, many, each)
+                self._believed(chunk, target, work)
             else:
-                self._tried(chunk, target, many, each, scope)
+                self._tried(chunk, target, work, known)
 
-    def _believed(self, rows: Array, into: Array, many: Runner, each: Runner) -> None:
+    def _believed(self, rows: Array, into: Array, work: Work) -> None:
         try:
-            _quietly(many, rows, into)
+            _quietly(work.many, rows, into)
         except Exception as error:  # noqa: BLE001  the rows get their say one by one
             self.failures += 1
             if self.failures >= PATIENCE:
-                self._refuse(f"a batch raised {type(error).__name__}: {first_line(error)}")
-            each(rows, into)
+                self.refuse(f"a batch raised {type(error).__name__}: {first_line(error)}")
+            work.each(rows, into)
 
-    def _tried(self, rows: Array, into: Array, many: Runner, each: Runner, scope: AbstractContextManager[None]) -> None:
-        with scope:
-            try:
-                _quietly(many, rows.copy(), into)  # the function may overwrite its rows, and they are needed again
-            except Exception as error:  # noqa: BLE001  the rows get their say one by one
-                self._refuse(f"a batch raised {type(error).__name__}: {first_line(error)}")
-            else:
-                # Neither the first nor the middle row, so that a batch that repeats or reverses its rows is caught.
-                picked = 2 * len(rows) // 3
+    def _tried(self, rows: Array, into: Array, work: Work, known: Known | None) -> None:
+        """A batch is believed when one of its rows is what a plain call gives. That row stands neither first nor in the
+        middle nor last, so that a batch that repeats or reverses its rows is caught."""
+        picked = 2 * len(rows) // 3
+        with work.scope:
+            if known is None:
                 alone = np.empty((1, into.shape[1]))
-                each(rows[picked : picked + 1].copy(), alone)
-                if agree(into[picked], alone[0], self.roundoff):
+                work.each(rows[picked : picked + 1].copy(), alone)
+                known = Known(rows[picked], alone[0])
+                rest = picked + 1
+            else:
+                rest = picked
+            batch = np.concatenate([rows[:picked], known.row[None], rows[rest:]])
+            results = np.empty((len(batch), into.shape[1]))
+            try:
+                _quietly(work.many, batch, results)
+            except Exception as error:  # noqa: BLE001  the rows get their say one by one
+                self.refuse(f"a batch raised {type(error).__name__}: {first_line(error)}")
+            else:
+                if agree(results[picked], known.result, self.roundoff):
                     self.batched = True
+                    into[:rest], into[rest:] = results[:rest], results[picked + 1 :]
                 else:
-                    self._refuse("a batch disagrees with a single call")
+                    self.refuse("a batch disagrees with a single call")
         if not self.batched:
-            each(rows, into)
+            work.each(rows, into)
 
-    def _refuse(self, reason: str) -> None:
+    def refuse(self, reason: str) -> None:
         self.batched, self.reason = False, reason
 
     @property

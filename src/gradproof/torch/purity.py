@@ -1,12 +1,11 @@
-"""Leave the world as it was: random states, grad mode, default dtype, training flags."""
+"""Leave the world as it was: random states of torch and NumPy, grad mode, default dtype, training flags."""
 
 from __future__ import annotations
 
 import ctypes
-import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from types import TracebackType
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -36,55 +35,65 @@ class Purity:
                 torch.get_default_dtype(),
                 torch.get_rng_state(),
                 torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else None,  # type: ignore[no-untyped-call]
-                random.getstate(),
-                _numpy_state(),
+                _NumpyState(),
                 [module.training for module in self._modules],
                 inference,
             )
         )
 
+    def moved(self) -> bool:
+        """Inside the scope: whether a random stream has been used since it was entered."""
+        _, _, rng, cuda, numpy_state, _, _ = self._saved[-1]
+        return cuda is not None or not torch.equal(torch.get_rng_state(), rng) or numpy_state.moved()
+
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        grad, dtype, rng, cuda, python, restore_numpy, training, inference = self._saved.pop()
+        grad, dtype, rng, cuda, numpy_state, training, inference = self._saved.pop()
         torch.set_grad_enabled(grad)
         if torch.get_default_dtype() is not dtype:
             torch.set_default_dtype(dtype)
         torch.set_rng_state(rng)
         if cuda is not None:
             torch.cuda.set_rng_state_all(cuda)
-        random.setstate(python)
-        restore_numpy()
+        numpy_state.restore()
         for module, flag in zip(self._modules, training, strict=True):
             module.training = flag
         if inference is not None:
             inference.__exit__(None, None, None)
 
 
-# The last state taken in full, by the block of memory that it was taken from.
-_taken: dict[bytes, Any] = {}
+class _NumpyState:
+    """The state of NumPy's global generator when this was made."""
 
+    __slots__ = ("_address", "_block", "_state")
 
-def _numpy_state() -> Callable[[], None]:
-    """Remember the state of NumPy's global generator; the returned function brings it back."""
-    address = _numpy_address()
-    block = ctypes.string_at(address, _BLOCK) if address is not None else b""
-    state = _taken.get(block)
-    if state is None:
-        state = np.random.get_state(legacy=False)  # noqa: NPY002  the user's own generator, to be left as it is
-        # A pending second normal number lives outside the block and can be used up without touching the block: then
-        # the block says nothing, and the state must be taken and set in full each time.
-        if block and not state["has_gauss"]:
-            _taken.clear()
-            _taken[block] = state
-        else:
-            block = b""
+    # The last state taken in full, by the block of memory that it was taken from.
+    _taken: ClassVar[dict[bytes, Any]] = {}
 
-    def restore() -> None:
-        if not block or address is None or _numpy_address() != address or ctypes.string_at(address, _BLOCK) != block:
-            np.random.set_state(state)  # noqa: NPY002
+    def __init__(self) -> None:
+        self._address = _numpy_address()
+        self._block = ctypes.string_at(self._address, _BLOCK) if self._address is not None else b""
+        self._state: Any = self._taken.get(self._block)
+        if self._state is None:
+            self._state = np.random.get_state(legacy=False)  # noqa: NPY002  the user's own, to be left as it is
+            # A pending second normal number lives outside the block and can be used up without touching the block:
+            # then the block says nothing, and the state must be set in full each time.
+            if self._block and not self._state["has_gauss"]:
+                self._taken.clear()
+                self._taken[self._block] = self._state
+            else:
+                self._block = b""
 
-    return restore
+    def moved(self) -> bool:
+        """Whether it is another one now, as far as that can be told."""
+        if not self._block or self._address is None or _numpy_address() != self._address:
+            return True
+        return ctypes.string_at(self._address, _BLOCK) != self._block
+
+    def restore(self) -> None:
+        if self.moved():
+            np.random.set_state(self._state)  # noqa: NPY002
 
 
 def _numpy_address() -> int | None:

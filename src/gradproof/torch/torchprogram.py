@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -11,7 +10,7 @@ import torch
 
 from gradproof.errors import Unsupported
 from gradproof.program import Array, Leaf, Skipped, Tally
-from gradproof.torch.batching import ELEMENTS, FEW, Lane
+from gradproof.torch.batching import ELEMENTS, FEW, Known, Lane, Work
 from gradproof.torch.calls import Call, GradientCall, UserCall
 from gradproof.torch.leaves import rows_of
 from gradproof.torch.looping import evaluate_each
@@ -37,8 +36,10 @@ class TorchProgram:
         self._reusable = True
         self._used = False
         self._searched = False
+        self._pulled: Known | None = None
         with self._scope:
             self._trace()
+            self._draws = self._scope.moved()
         self.inputs: tuple[Leaf, ...] = call.inputs.leaves
         self.outputs: tuple[Leaf, ...] = call.outputs.leaves
         self.skipped: tuple[Skipped, ...] = call.skipped
@@ -52,6 +53,13 @@ class TorchProgram:
             "values": Lane("values", "vmap", most, roundoff),
             "pull": Lane("pull", "batched", most, roundoff),
             "push": Lane("push", "vmap", most, roundoff),
+        }
+        if self._draws:
+            self._lanes["values"].refuse("the function draws random numbers")
+        self._work = {
+            "values": Work(self._values_many, self._values_each, self._scope),
+            "pull": Work(self._pull_many, self._pull_each, self._scope),
+            "push": Work(self._push_many, self._push_each, self._scope),
         }
 
     @property
@@ -71,18 +79,18 @@ class TorchProgram:
         rows = rows_of(points, self._point.size)
         result = np.empty((len(rows), self.value.size))
         with self._scope:
-            self._lanes["values"].run(rows, result, self._values_many, self._values_each, self._scope)
+            self._lanes["values"].run(rows, result, self._work["values"], Known(self._point, self.value))
         return result
 
     def repeated_value(self) -> Array:
-        """One more plain call at the point, with every random stream moved on: each seam call starts from the same
-        random state, so nothing else would show that the function is random."""
+        """One more plain call at the point. If the first one drew random numbers, every stream is moved on before it:
+        each seam call starts from the same random state, so nothing else would show that the function is random."""
         result = np.full((1, self.value.size), np.nan)
         with self._scope:
-            for device in {torch.device("cpu"), *self._call.inputs.devices}:
-                torch.rand(1, device=device)
-            np.random.random()  # noqa: NPY002  the stream that the user's function would use
-            random.random()  # noqa: S311  likewise
+            if self._draws:
+                for device in {torch.device("cpu"), *self._call.inputs.devices}:
+                    torch.rand(1, device=device)
+                np.random.random()  # noqa: NPY002  the stream that the user's function would use
             if self._quiet is None:
                 self._quiet = self._same_without_graph(result[0])
             if not self._quiet or np.isnan(result[0]).any():
@@ -97,7 +105,9 @@ class TorchProgram:
         self._refuse_dead_ends()
         result = np.empty((len(rows), self._point.size))
         with self._scope:
-            self._lanes["pull"].run(rows, result, self._pull_many, self._pull_each, self._scope)
+            self._lanes["pull"].run(rows, result, self._work["pull"], self._pulled)
+        if len(rows) == 1:
+            self._pulled = Known(rows[0].copy(), result[0].copy())
         return result
 
     def push(self, tangents: Array) -> Array:
@@ -107,7 +117,7 @@ class TorchProgram:
             raise Unsupported(self._no_push)
         try:
             with self._scope, torch.enable_grad():
-                self._lanes["push"].run(rows, result, self._push_many, self._push_each, self._scope)
+                self._lanes["push"].run(rows, result, self._work["push"], None)
         except Unsupported as unsupported:
             self._no_push = str(unsupported)
             raise
