@@ -67,8 +67,11 @@ def judge(analytic: Array, numeric: Array, bar: Array, spread: Array | None, tol
         if spread is not None:
             deviation = np.maximum(deviation - spread, 0.0)
         known = bar <= tolerance
-        slack = tolerance + bar
-        if not known.all():
-            slack = np.where(known, slack, tolerance + CLEAR * bar)
+        if known.all():
+            wrong = ~(deviation <= tolerance)
+            if wrong.any():
+                wrong &= ~(deviation <= tolerance + bar)
+            return Judgement(wrong, np.zeros_like(known))
+        slack = np.where(known, tolerance + bar, tolerance + CLEAR * bar)
         wrong = ~(deviation <= slack) & (np.isfinite(deviation) | known) & np.isfinite(bar)
     return Judgement(wrong, ~(known | wrong))

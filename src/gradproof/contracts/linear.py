@@ -9,8 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from gradproof.compare import entry_tolerance
+from gradproof.contracts.repeatable import check_repeated
 from gradproof.norms import rms
-from gradproof.program import Array, Leaf
+from gradproof.program import Array, Program
 from gradproof.result import Finding, Place, Verdict
 from gradproof.settings import Tolerance
 
@@ -21,10 +22,13 @@ def combination(count: int, generator: np.random.Generator) -> Array:
     return np.asarray(np.exp2(exponents) * np.where(np.arange(count) % 2 == 0, -1.0, 1.0))
 
 
-def check_linear(inputs: tuple[Leaf, ...], expected: Array, pulled: Array, tolerance: Tolerance) -> tuple[Finding, ...]:
-    """`pulled` = pull(combination of rows), `expected` = the same combination of their pulls."""
+def check_linear(
+    program: Program, cotangent: Array, pulled: Array, expected: Array, tolerance: Tolerance
+) -> tuple[Finding, ...]:
+    """`pulled` = pull(cotangent), `expected` = the same combination of the pulls that the cotangent was made of. What
+    deviates because it is never the same twice is called so instead."""
     findings: list[Finding] = []
-    for leaf in inputs:
+    for leaf in program.inputs:
         span = leaf.span
         if not leaf.size:
             continue
@@ -49,4 +53,4 @@ def check_linear(inputs: tuple[Leaf, ...], expected: Array, pulled: Array, toler
                 "Look for abs, clamp, sign or a comparison applied to the incoming gradient, or one that is ignored.",
             )
         )
-    return tuple(findings)
+    return (check_repeated(program, pulled, program.pull(cotangent[None])[0]) if findings else ()) or tuple(findings)

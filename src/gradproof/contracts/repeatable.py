@@ -38,7 +38,7 @@ def check_values(program: Program) -> tuple[Finding, ...]:
 
 
 def check_repeated(program: Program, first: Array, second: Array) -> tuple[Finding, ...]:
-    """Two pulls of the same cotangent, one alone and one perhaps in a batch."""
+    """Two pulls of the same cotangent."""
     if np.array_equal(first, second):
         return ()
     for leaf in program.inputs:

@@ -15,7 +15,7 @@ import numpy as np
 
 from gradproof.compare import entry_tolerance, judge
 from gradproof.evidence.gathered import Task
-from gradproof.norms import rms
+from gradproof.norms import dot, rms
 from gradproof.program import Array, Leaf
 from gradproof.reference.field import field_of, projected
 from gradproof.reference.ladder import Goal, first_look, refine, second_opinion
@@ -118,9 +118,9 @@ def _deviation(task: Task, suspect: Suspect, pulled: Array | None, span: slice) 
     goal = Goal(np.full((1, 1), wanted), task.tolerance.relative)
     numeric = refine(field, part, first_look(field, part), goal)
     if pulled is not None:
-        analytic = float(np.dot(pulled[span], part[0, span]))
+        analytic = dot(pulled[span], part[0, span])
     else:
-        analytic = float(task.program.push(part)[0] @ suspect.cotangent)
+        analytic = dot(task.program.push(part)[0], suspect.cotangent)
     return analytic - float(numeric.value[0, 0]), float(numeric.bar[0, 0] + numeric.spread[0, 0])
 
 
@@ -185,5 +185,5 @@ def _worst_output(task: Task, suspect: Suspect, coordinate: int, column: Array) 
 def _row_deviation(task: Task, suspect: Suspect, coordinate: int, column: Array, part: slice) -> float:
     cotangent = np.zeros((1, column.size))
     cotangent[0, part] = suspect.cotangent[part]
-    gap = float(task.program.pull(cotangent)[0, coordinate] - np.dot(cotangent[0, part], column[part]))
+    gap = float(task.program.pull(cotangent)[0, coordinate] - dot(cotangent[0, part], column[part]))
     return abs(gap) if np.isfinite(gap) else float("inf")

@@ -18,6 +18,9 @@ from gradproof.result import Comparison, Entry, Finding, Place, Power, Verdict
 # How many of the wrong entries of a block are named; all are counted.
 NAMED = 8
 
+# Of one block: analytic, numeric, bar, spread (None without kinks), tolerance.
+Parts = tuple[Array, Array, Array, Array | None, Array]
+
 
 @dataclass(frozen=True, slots=True)
 class Measured:
@@ -41,15 +44,16 @@ def _compare_block(task: Task, mode: str, jacobian: Array, measured: Measured, p
     output, leaf = pair
     numeric = measured.estimate
     block = (leaf.span, output.span)
+    plain = not numeric.kind.any()
     parts = (
         jacobian[block],
         numeric.value[block],
         numeric.bar[block],
-        numeric.spread[block],
+        None if plain else numeric.spread[block],
         measured.tolerance[block],
     )
-    # NaN or inf in the value itself: nothing can be said of those outputs, and they are reported on their own.
     judgement = judge(*parts)
+    # NaN or inf in the value itself: nothing can be said of those outputs, and they are reported on their own.
     defined = np.isfinite(task.program.value[output.span])
     if not defined.all():
         judgement = Judgement(judgement.wrong & defined, judgement.undecided & defined)
@@ -79,7 +83,7 @@ def _compare_block(task: Task, mode: str, jacobian: Array, measured: Measured, p
         wrong=int(np.count_nonzero(judgement.wrong)),
         entries=parts[0].size,
         reason=reason,
-        spread=parts[3].T if numeric.spread.any() else None,
+        spread=None if parts[3] is None else parts[3].T,
     )
 
 
@@ -107,10 +111,12 @@ def _reason(kinds: Kinds, task: Task) -> str:
     return names.get(commonest, "precision" if low else "noise")
 
 
-def _entries(mask: Mask, parts: tuple[Array, ...], output: Leaf, leaf: Leaf) -> tuple[Entry, ...]:
+def _entries(mask: Mask, parts: Parts, output: Leaf, leaf: Leaf) -> tuple[Entry, ...]:
     """The entries in `mask`, the worst first."""
     rows, columns = np.nonzero(mask)
-    analytic, numeric, bar, spread, tolerance = (part[rows, columns] for part in parts)
+    analytic, numeric, bar, spread, tolerance = (
+        np.zeros(rows.size) if part is None else part[rows, columns] for part in parts
+    )
     with np.errstate(invalid="ignore"):
         excess = np.maximum(np.abs(analytic - numeric) - spread, 0.0) / (tolerance + bar + 1e-300)
     worst = np.argsort(-np.nan_to_num(excess, nan=np.inf, posinf=np.inf), kind="stable")[:NAMED]
@@ -129,6 +135,8 @@ def _entries(mask: Mask, parts: tuple[Array, ...], output: Leaf, leaf: Leaf) -> 
 
 def kinks_of(task: Task, numeric: Estimate) -> tuple[Finding, ...]:
     """Kinks where the gradient is a valid subgradient: worth saying, not a mistake."""
+    if not numeric.kind.any():
+        return ()
     rows, columns = np.nonzero(numeric.kind == Kind.KINK)
     if not rows.size:
         return ()
@@ -146,9 +154,10 @@ def power_of(task: Task, measured: Measured) -> Power | None:
     for output in task.program.outputs:
         for leaf in task.program.inputs:
             block = (leaf.span, output.span)
-            largest = float(np.max(np.abs(measured.estimate.value[block]), initial=0.0))
+            value = measured.estimate.value[block]
+            largest = max(float(np.max(value, initial=0.0)), -float(np.min(value, initial=0.0)))
             if largest > 0:
-                error = float(np.max(measured.tolerance[block] + measured.estimate.bar[block]))
+                error = float(np.max(measured.tolerance[block])) + float(np.max(measured.estimate.bar[block]))
                 if error / largest >= relative:
                     worst, relative = error, error / largest
     return Power(worst, relative, 1.0) if relative > 0 else None

@@ -12,11 +12,10 @@ import numpy as np
 
 from gradproof.compare import CLEAR
 from gradproof.contracts.linear import check_linear, combination
-from gradproof.contracts.repeatable import check_repeated
 from gradproof.evidence.bisect import Located, Suspect, locate
 from gradproof.evidence.gathered import Gathered, Task
 from gradproof.evidence.wording import kink_remark
-from gradproof.norms import rms
+from gradproof.norms import dot, rms
 from gradproof.precision import of
 from gradproof.program import Array, Leaf, Spot
 from gradproof.reference.estimate import Estimate, Kind
@@ -79,20 +78,16 @@ def part(vector: Array, leaf: Leaf) -> Array:
 
 def pulls(task: Task, drawn: list[Probe]) -> tuple[list[Sums], tuple[Finding, ...]]:
     """J^T w for every probe and output leaf, one at a time and summed up at once, so that memory stays a few vectors
-    whatever the number of leaves; and the contracts on the pulls. One combination of all cotangents rides along."""
+    whatever the number of leaves; and the contract on the pulls. One combination of all cotangents rides along."""
     program = task.program
     weights = iter(combination(len(drawn) * len(program.outputs), task.generator))
     expected = np.zeros(program.point.size)
     mixed = np.zeros(program.value.size)
-    findings: tuple[Finding, ...] = ()
     sums: list[Sums] = []
     for probe in drawn:
         found = _empty_sums(task)
         for o, output in enumerate(program.outputs):
-            cotangent = part(probe.cotangent, output)
-            gradient = program.pull(cotangent)[0]
-            if not sums and o == 0:
-                findings = check_repeated(program, gradient, program.pull(cotangent)[0])
+            gradient = program.pull(part(probe.cotangent, output))[0]
             weight = next(weights)
             expected += weight * gradient
             mixed[output.span] += weight * probe.cotangent[output.span]
@@ -100,9 +95,7 @@ def pulls(task: Task, drawn: list[Probe]) -> tuple[list[Sums], tuple[Finding, ..
                 terms = probe.direction[leaf.span] * gradient[leaf.span]
                 _enter(found, (i, o), terms, _largest(gradient[leaf.span]))
         sums.append(found)
-    if not findings:
-        findings = check_linear(program.inputs, expected, program.pull(mixed[None])[0], task.tolerance)
-    return sums, findings
+    return sums, check_linear(program, mixed, program.pull(mixed[None])[0], expected, task.tolerance)
 
 
 def pushes(task: Task, drawn: list[Probe]) -> list[Sums]:
@@ -128,7 +121,7 @@ def _empty_sums(task: Task) -> Sums:
 
 def _enter(sums: Sums, where: tuple[int, int], terms: Array, largest: float) -> None:
     sums.total[where] = np.sum(terms)
-    sums.size[where] = np.sqrt(np.dot(terms, terms))
+    sums.size[where] = np.sqrt(dot(terms, terms))
     sums.largest[where] = largest
 
 

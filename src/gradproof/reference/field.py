@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from gradproof import precision
+from gradproof.norms import dot, rows_dot
 from gradproof.program import Array, Program
 
 # Rows of points are evaluated in chunks of about this many numbers (points and values together): large enough to
 # drown the cost of a call, small enough to stay in the cache, and never more than a few vectors when N is huge.
-CHUNK = 2**18
+CHUNK = 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +52,12 @@ def _combined(program: Program, parts: Sequence[tuple[slice, Array]]) -> Field:
 
     def values(points: Array) -> Array:
         outputs = program.values(points)
-        return np.stack([outputs[:, span] @ weights for span, weights in parts], axis=1)
+        return np.stack([rows_dot(outputs[:, span], weights) for span, weights in parts], axis=1)
 
     return Field(
         program.point,
         np.array([np.sum(one) for one in terms]),
-        roundoff * np.sqrt(np.array([np.dot(one, one) for one in terms])),
+        roundoff * np.sqrt(np.array([dot(one, one) for one in terms])),
         values,
         _rows(program),
     )

@@ -46,13 +46,11 @@ def sample(field: Field, displacements: Array, levels: int) -> Array:
     """f(x + t*d) for t = 1, -1, 1/2, -1/2, ...: an array (2*levels, k, M)."""
     steps = [sign * 0.5**level for level in range(levels) for sign in (1.0, -1.0)]
     count = len(displacements)
-    result = np.empty((len(steps), count, field.value.size))
     if field.rows >= len(steps) * count:
         points = np.multiply.outer(np.array(steps), displacements)
         points += field.point
-        values = field.values(points.reshape(-1, field.point.size))
-        result[...] = values.reshape(result.shape)
-        return result
+        return field.values(points.reshape(-1, field.point.size)).reshape(len(steps), count, -1)
+    result = np.empty((len(steps), count, field.value.size))
     buffer = np.empty((min(field.rows, count), field.point.size))  # fresh memory is dear at a million coordinates
     for first in range(0, count, field.rows):
         some = displacements[first : first + field.rows]

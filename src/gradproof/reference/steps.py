@@ -8,7 +8,6 @@ directions are rounded to a grid that does.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gradproof import precision
 from gradproof.norms import rms
@@ -20,19 +19,28 @@ from gradproof.program import Array, Leaf, Program
 SMALLEST_SHARE = 14
 SMALLEST = 1e-290
 
+# Of a float64: where its exponent stands, and what is added to it.
+EXPONENT_SHIFT, EXPONENT_MASK, EXPONENT_BIAS = 52, 0x7FF, 1023
+
 # All signed magnitudes in [0.5, 1.5] on a grid of 13 bits: enough to be practically unique in a pair, and few enough
 # for a step of that length to stay exact over most of the ladder.
 SIGNED = np.concatenate([0.5 + np.arange(2.0**13) / 2**13, -0.5 - np.arange(2.0**13) / 2**13])
 
 
+# Beyond the last of these, random numbers repeat with one of them as period: at a million coordinates drawing each would
+# cost more than the function under test. The periods are prime and drawn afresh, so that no stride of a layout meets
+# one; two entries cancel by it no more often than by having the same magnitude among the few thousand there are.
+PERIODS = (65_521, 65_537, 65_539, 65_543, 65_551, 65_557, 65_563, 65_579)
+
+
 def scales(point: Array, inputs: tuple[Leaf, ...]) -> Array:
-    """For each coordinate, the power of two next to the length over which the function may be expected to change."""
-    return np.ldexp(1.0, _exponents(point, inputs))
+    """For each coordinate, a power of two near the length over which the function may be expected to change."""
+    return _powers(point, inputs, 0)
 
 
 def coordinate_steps(program: Program) -> Array:
     """The first step for every single coordinate: a power of two."""
-    return np.ldexp(1.0, _exponents(program.point, program.inputs) + step_exponent(program))
+    return _powers(program.point, program.inputs, step_exponent(program))
 
 
 def step_exponent(program: Program) -> int:
@@ -42,28 +50,38 @@ def step_exponent(program: Program) -> int:
     return -16 if bits == precision.DOUBLE.bits else -round(bits / 3)
 
 
-def _exponents(point: Array, inputs: tuple[Leaf, ...]) -> NDArray[np.int32]:
-    # Whole exponents are near enough, and many times faster than logarithms.
-    result = np.zeros(point.shape, np.int32)
+def _powers(point: Array, inputs: tuple[Leaf, ...], shift: int) -> Array:
+    """2**shift times the scales. Works on the exponent bits of the numbers themselves, since at a million coordinates
+    logarithms would cost more than the function under test."""
+    result = np.ones(point.shape)
     for leaf in inputs:
         if not leaf.size:
             continue
         values = point[leaf.span]
-        size = np.repeat(np.hypot(values[0::2], values[1::2]), 2) if leaf.is_complex else np.abs(values)
-        typical = rms(size)
+        if leaf.is_complex:
+            values = np.repeat(np.hypot(values[0::2], values[1::2]), 2)
+        typical = rms(values)
         if typical < SMALLEST:  # all zero: no scale to be had, so one
             typical = 1.0
-        middle = int(np.frexp(typical)[1])
-        np.clip(size, np.ldexp(1.0, middle - SMALLEST_SHARE), precision.DOUBLE.largest, out=size)
-        exponent = np.frexp(np.nan_to_num(size, copy=False, nan=typical))[1]
+        middle = int(np.frexp(typical)[1]) - 1 + EXPONENT_BIAS
+        exponent = values.view(np.int64) >> EXPONENT_SHIFT
+        exponent &= EXPONENT_MASK  # without the sign
+        np.maximum(exponent, middle - SMALLEST_SHARE, out=exponent)
+        if not np.isfinite(values).all():
+            exponent[~np.isfinite(values)] = middle
         between = exponent + middle
         between >>= 1
-        np.maximum(between, exponent, out=result[leaf.span])
+        np.maximum(exponent, between, out=exponent)
+        exponent += shift
+        exponent <<= EXPONENT_SHIFT
+        result[leaf.span] = exponent.view(np.float64)
     return result
 
 
 def signed(generator: np.random.Generator, size: int) -> Array:
     """Signed magnitudes in [0.5, 1.5]: never near zero, practically never equal, so that no errors cancel."""
+    if size > PERIODS[-1]:
+        return np.resize(signed(generator, int(generator.choice(PERIODS))), size)
     drawn = np.frombuffer(generator.bytes(2 * size), np.uint16)
     return np.asarray(SIGNED[drawn & (SIGNED.size - 1)])
 

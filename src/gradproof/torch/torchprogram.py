@@ -106,7 +106,7 @@ class TorchProgram:
         result = np.empty((len(rows), self._point.size))
         with self._scope:
             self._lanes["pull"].run(rows, result, self._work["pull"], self._pulled)
-        if len(rows) == 1:
+        if len(rows) == 1 and self._lanes["pull"].most > 1:
             self._pulled = Known(rows[0].copy(), result[0].copy())
         return result
 
