@@ -127,9 +127,7 @@ def _probe(task: Task, plan: Plan, settings: Settings) -> Gathered:
     if not analytic[0] or any(finding.verdict is Verdict.WRONG for finding in findings):
         # A backward that is not even linear has no Jacobian to look for entries in.
         return Gathered((), findings, None)
-    outcomes: list[probes.Outcome] = []
-    for probe, sides in zip(drawn, analytic, strict=True):
-        outcomes.append(probes.measure(task, probe, sides, outcomes[0] if outcomes else None))
+    outcomes = [probes.measure(task, probe, sides) for probe, sides in zip(drawn, analytic, strict=True)]
     gathered = probes.gather(task, outcomes)
     return Gathered(gathered.comparisons, findings + gathered.findings, gathered.power)
 

@@ -28,6 +28,8 @@ def check_linear(
     """`pulled` = pull(cotangent), `expected` = the same combination of the pulls that the cotangent was made of. What
     deviates because it is never the same twice is called so instead."""
     findings: list[Finding] = []
+    if np.array_equal(pulled, expected):  # as it is for a single cotangent: the weights are powers of two
+        return ()
     for leaf in program.inputs:
         span = leaf.span
         if not leaf.size:

@@ -12,6 +12,7 @@ from gradproof.norms import rms
 from gradproof.program import Array, Program
 from gradproof.reference.estimate import Estimate, Kind
 from gradproof.reference.field import Field, field_of
+from gradproof.reference.glance import glance
 from gradproof.reference.ladder import Goal, first_look, refine, second_opinion
 from gradproof.result import Finding
 
@@ -23,29 +24,14 @@ def gather(task: Task, analytic: dict[str, Array], findings: tuple[Finding, ...]
     """Compare the Jacobians in `analytic` (mode -> (N, M) array) with the numeric one."""
     reference = task.reference
     field = field_of(reference)
-    numeric = _first_jacobian(field, task.steps)
+    numeric, doubtful = _glance(task, field, analytic)
+    _look(field, task.steps, numeric, doubtful)
     measured = Measured(numeric, block_tolerances(task, numeric))
-    if not _settled(measured, analytic):
-        _improve(task, field, numeric, measured.tolerance)
-        _confirm(task, field, numeric, analytic, measured.tolerance)
+    if doubtful.size and _improve(task, field, measured) + _confirm(task, field, analytic, measured):
         measured = Measured(numeric, block_tolerances(task, numeric))
     return Gathered(
         comparisons_of(task, analytic, measured), findings + kinks_of(task, numeric), power_of(task, measured)
     )
-
-
-def _settled(measured: Measured, analytic: dict[str, Array]) -> bool:
-    """The ordinary end: every bar is well within the tolerance at the first look, and every deviation too."""
-    numeric, tolerance = measured.estimate, measured.tolerance
-    scratch = numeric.bar * 2.0
-    if not (scratch <= tolerance).all():
-        return False
-    for jacobian in analytic.values():
-        np.subtract(jacobian, numeric.value, out=scratch)
-        np.abs(scratch, out=scratch)
-        if not (scratch <= tolerance).all():
-            return False
-    return True
 
 
 def columns(program: Program) -> Array:
@@ -74,26 +60,56 @@ def _displacements(steps: Array, coordinates: NDArray[np.intp]) -> Array:
     return rows
 
 
-def _first_jacobian(field: Field, steps: Array) -> Estimate:
-    count, outputs = steps.size, field.value.size
-    value = np.empty((count, outputs))
-    bar = np.empty((count, outputs))
-    inverse = 1.0 / steps[:, None]
-    batch = max(1, field.rows // 4)
+def _glance(task: Task, field: Field, analytic: dict[str, Array]) -> tuple[Estimate, NDArray[np.intp]]:
+    """Two evaluations for every column; and the columns in which some entry does not agree beyond doubt."""
+    count, steps = task.steps.size, task.steps
+    value = np.empty((count, field.value.size))
+    bar = np.empty_like(value)
+    doubtful = np.zeros(count, dtype=bool)
+    scales = _block_scales(task, analytic)
+    batch = max(1, field.rows // 2)
     for first in range(0, count, batch):
         rows = slice(first, min(first + batch, count))
-        look = first_look(field, _displacements(steps, np.arange(rows.start, rows.stop))).slopes
-        np.multiply(look.central, inverse[rows], out=value[rows])
-        np.multiply(look.bar, inverse[rows], out=bar[rows])
-    if not np.isfinite(bar).all():
-        bar[~np.isfinite(bar)] = np.inf
-        value[~np.isfinite(value)] = 0.0
-    return Estimate.smooth(value, bar)
+        length = steps[rows, None]
+        seen = glance(field, _displacements(steps, np.arange(rows.start, rows.stop)))
+        size = np.abs(seen.slope)
+        for leaf in task.program.inputs:
+            own = slice(max(leaf.start - first, 0), max(leaf.stop - first, 0))
+            np.maximum(size[own], scales[leaf.path] * length[own], out=size[own])
+        agreed = np.logical_and.reduce([seen.agrees(one[rows] * length, size) for one in analytic.values()])
+        doubtful[rows] = not analytic or ~agreed.all(axis=1)
+        np.divide(seen.slope, length, out=value[rows])
+        np.divide(seen.bar(size), length, out=bar[rows])
+    return Estimate.smooth(value, bar), np.flatnonzero(doubtful)
 
 
-def _improve(task: Task, field: Field, numeric: Estimate, tolerance: Array) -> None:
-    """Climb or descend the ladder for the columns whose bar is too wide for the tolerance."""
-    steps = task.steps
+def _block_scales(task: Task, analytic: dict[str, Array]) -> dict[str, Array]:
+    """For each input leaf, the rms of its block for every output (M,): the smallest that any mode claims."""
+    result: dict[str, Array] = {}
+    for leaf in task.program.inputs:
+        row = np.zeros(task.program.value.size)
+        for output in task.program.outputs:
+            row[output.span] = min((rms(one[leaf.span, output.span]) for one in analytic.values()), default=0.0)
+        result[leaf.path] = row
+    return result
+
+
+def _look(field: Field, steps: Array, numeric: Estimate, coordinates: NDArray[np.intp]) -> None:
+    """The first look of the ladder, for some columns."""
+    batch = max(1, field.rows // 4)
+    for first in range(0, coordinates.size, batch):
+        some = coordinates[first : first + batch]
+        look = first_look(field, _displacements(steps, some)).slopes
+        bar = look.bar
+        known = np.isfinite(bar)
+        value = look.central if known.all() else np.where(known, look.central, 0.0)
+        bar = bar if known.all() else np.where(known, bar, np.inf)
+        numeric.put(some, Estimate.smooth(value, bar).scaled(1.0 / steps[some]))
+
+
+def _improve(task: Task, field: Field, measured: Measured) -> int:
+    """Climb or descend the ladder for the columns whose bar is too wide for the tolerance; says how many there were."""
+    steps, numeric, tolerance = task.steps, measured.estimate, measured.tolerance
     rows = _missed(task, numeric, tolerance)
     batch = max(1, field.rows // 6)
     for first in range(0, rows.size, batch):
@@ -101,7 +117,8 @@ def _improve(task: Task, field: Field, numeric: Estimate, tolerance: Array) -> N
         displacements = _displacements(steps, some)
         goal = Goal(0.5 * tolerance[some] * steps[some, None], 0.5 * task.tolerance.relative)
         better = refine(field, displacements, first_look(field, displacements), goal)
-        numeric.put(some, better.scaled(1.0 / task.steps[some]))
+        numeric.put(some, better.scaled(1.0 / steps[some]))
+    return rows.size
 
 
 def _missed(task: Task, numeric: Estimate, tolerance: Array) -> NDArray[np.intp]:
@@ -116,8 +133,10 @@ def _missed(task: Task, numeric: Estimate, tolerance: Array) -> NDArray[np.intp]
     return np.flatnonzero(result)
 
 
-def _confirm(task: Task, field: Field, numeric: Estimate, analytic: dict[str, Array], tolerance: Array) -> None:
-    """No entry is called wrong on one look: ask the ladder for a second opinion on the worst columns first."""
+def _confirm(task: Task, field: Field, analytic: dict[str, Array], measured: Measured) -> int:
+    """No entry is called wrong on one look: ask the ladder for a second opinion on the worst columns first. Says of how
+    many columns it was asked."""
+    numeric, tolerance = measured.estimate, measured.tolerance
     asked = np.zeros(len(numeric.value), dtype=bool)
     batch = min(CONFIRMED, max(1, field.rows // 6))
     while True:
@@ -130,7 +149,7 @@ def _confirm(task: Task, field: Field, numeric: Estimate, analytic: dict[str, Ar
         confirmed = np.count_nonzero(asked & (excess > 0))
         rows = np.flatnonzero((excess > 0) & ~asked)
         if confirmed >= CONFIRMED or not rows.size:
-            return
+            return int(np.count_nonzero(asked))
         some = rows[np.argsort(-excess[rows], kind="stable")][:batch]
         asked[some] = True
         better = second_opinion(field, _displacements(task.steps, some), 0.5 * task.tolerance.relative)

@@ -19,9 +19,9 @@ from gradproof.norms import dot, rms
 from gradproof.precision import of
 from gradproof.program import Array, Leaf, Spot
 from gradproof.reference.estimate import Estimate, Kind
-from gradproof.reference.field import Field, by_leaf
+from gradproof.reference.field import by_leaf
+from gradproof.reference.glance import glance
 from gradproof.reference.ladder import Goal, first_look, refine
-from gradproof.reference.stencil import sample
 from gradproof.reference.steps import random_direction, signed, step_exponent
 from gradproof.result import Comparison, Finding, Place, Power, Verdict
 
@@ -29,8 +29,8 @@ from gradproof.result import Comparison, Finding, Place, Power, Verdict
 ROUNDING_FACTOR = 8.0
 # P(|signed sum| > 6 sigma) <= 2 exp(-18) = 3e-8 (Hoeffding).
 SIGMAS = 6.0
-# How much wider than the first probe's the bar of a further probe is taken to be.
-BORROWED = 4.0
+# A deviation beyond a glance's bar is measured again, with a bar of its own that is up to so many times wider.
+DOUBTED = 32.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,20 +81,22 @@ def pulls(task: Task, drawn: list[Probe]) -> tuple[list[Sums], tuple[Finding, ..
     whatever the number of leaves; and the contract on the pulls. One combination of all cotangents rides along."""
     program = task.program
     weights = iter(combination(len(drawn) * len(program.outputs), task.generator))
-    expected = np.zeros(program.point.size)
-    mixed = np.zeros(program.value.size)
+    expected: Array | float = 0.0
+    mixed: Array | float = 0.0
     sums: list[Sums] = []
     for probe in drawn:
         found = _empty_sums(task)
         for o, output in enumerate(program.outputs):
-            gradient = program.pull(part(probe.cotangent, output))[0]
+            cotangent = part(probe.cotangent, output)
+            gradient = program.pull(cotangent)[0]
             weight = next(weights)
-            expected += weight * gradient
-            mixed[output.span] += weight * probe.cotangent[output.span]
+            expected = weight * gradient + expected if sums or o else weight * gradient
+            mixed = weight * cotangent[0] + mixed if sums or o else weight * cotangent[0]
             for i, leaf in enumerate(program.inputs):
                 terms = probe.direction[leaf.span] * gradient[leaf.span]
                 _enter(found, (i, o), terms, _largest(gradient[leaf.span]))
         sums.append(found)
+    mixed, expected = np.asarray(mixed), np.asarray(expected)
     return sums, check_linear(program, mixed, program.pull(mixed[None])[0], expected, task.tolerance)
 
 
@@ -129,32 +131,21 @@ def _largest(values: Array) -> float:
     return max(float(np.max(values, initial=0.0)), -float(np.min(values, initial=0.0)))
 
 
-def measure(task: Task, probe: Probe, analytic: dict[str, Sums], before: Outcome | None) -> Outcome:
-    """The numeric side of a probe. After the first one, two evaluations for each input leaf are enough to see whether
-    the next agrees as well; only where it does not is it measured with all care."""
+def measure(task: Task, probe: Probe, analytic: dict[str, Sums]) -> Outcome:
+    """The numeric side of a probe, input leaf by input leaf: a glance, and the ladder where that leaves a doubt."""
     size = np.nan_to_num(np.maximum.reduce([sums.size for sums in analytic.values()]))
     coarsest = max((of(leaf.dtype).roundoff for leaf in task.program.inputs + task.program.outputs), default=0.0)
-    rounding = ROUNDING_FACTOR * coarsest * size
     field = by_leaf(task.reference, probe.cotangent)
     rows = []
     for i, leaf in enumerate(task.program.inputs):
         displacement = part(probe.direction, leaf)
-        quick = None if before is None else _glance(field, displacement, before, i, size[i])
-        if quick is None or any(
-            not (np.abs(sums.total[i] - quick.value[0]) <= quick.bar[0] + rounding[i]).all()
-            for sums in analytic.values()
-        ):
+        seen = glance(field, displacement)
+        if all(seen.agrees(sums.total[[i]], size[[i]]).all() for sums in analytic.values()):
+            rows.append(Estimate.smooth(seen.slope, seen.bar(size[[i]])))
+        else:
             goal = Goal(0.5 * task.tolerance.relative * size[[i]], 0.5 * task.tolerance.relative)
-            quick = refine(field, displacement, first_look(field, displacement), goal)
-        rows.append(quick)
-    return Outcome(probe, Estimate.stacked(rows), analytic, size, rounding)
-
-
-def _glance(field: Field, displacement: Array, before: Outcome, i: int, size: Array) -> Estimate:
-    """One central difference, with the first probe's bar scaled to this one's size and widened for being borrowed."""
-    up, down = sample(field, displacement, 1)
-    scale = np.maximum(size / np.maximum(before.size[i], 1e-300), 1.0)
-    return Estimate.smooth(0.5 * (up - down), (BORROWED * before.numeric.bar[i] * scale)[None])
+            rows.append(refine(field, displacement, first_look(field, displacement), goal))
+    return Outcome(probe, Estimate.stacked(rows), analytic, size, ROUNDING_FACTOR * coarsest * size)
 
 
 def gather(task: Task, outcomes: list[Outcome]) -> Gathered:
@@ -253,7 +244,7 @@ def _power(task: Task, outcomes: list[Outcome], comparisons: tuple[Comparison, .
         if not comparison.entries or comparison.verdict is not Verdict.RIGHT:
             continue
         largest = float(outcomes[0].analytic[comparison.mode].largest[i, o])
-        slack = float(comparison.bar[0] + comparison.deviation[0])
+        slack = DOUBTED * float(comparison.bar[0] + comparison.deviation[0])
         error = slack / (0.25 * float(np.min(task.steps[comparison.input.span])))
         error = max(error, task.tolerance.relative * largest)
         if largest > 0 and error / largest >= relative:

@@ -27,9 +27,9 @@ EXPONENT_SHIFT, EXPONENT_MASK, EXPONENT_BIAS = 52, 0x7FF, 1023
 SIGNED = np.concatenate([0.5 + np.arange(2.0**13) / 2**13, -0.5 - np.arange(2.0**13) / 2**13])
 
 
-# Beyond the last of these, random numbers repeat with one of them as period: at a million coordinates drawing each would
-# cost more than the function under test. The periods are prime and drawn afresh, so that no stride of a layout meets
-# one; two entries cancel by it no more often than by having the same magnitude among the few thousand there are.
+# Beyond the last of these, random numbers repeat with one of them as period: at a million coordinates drawing each
+# would cost more than the function under test. The periods are prime and drawn afresh, so that no stride of a layout
+# meets one; two entries cancel by it no more often than by having the same magnitude among the few thousand there are.
 PERIODS = (65_521, 65_537, 65_539, 65_543, 65_551, 65_557, 65_563, 65_579)
 
 

@@ -59,12 +59,19 @@ class Lane:
             chunk, target = rows[start : start + self.most], into[start : start + self.most]
             if len(chunk) < FEW or self.batched is False:
                 work.each(chunk, target)
-            elif self.batched:
-                self._believed(chunk, target, work)
             else:
-                self._tried(chunk, target, work, known)
+                if self.batched is None:
+                    # The trial takes a few rows of the first chunk; the rest is then run as it turned out.
+                    self._tried(chunk[:FEW], target[:FEW], work, known)
+                    chunk, target = chunk[FEW:], target[FEW:]
+                if self.batched:
+                    self._believed(chunk, target, work)
+                else:
+                    work.each(chunk, target)
 
     def _believed(self, rows: Array, into: Array, work: Work) -> None:
+        if not len(rows):
+            return
         try:
             _quietly(work.many, rows, into)
         except Exception as error:  # noqa: BLE001  the rows get their say one by one

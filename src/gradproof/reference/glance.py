@@ -1,0 +1,52 @@
+"""Two evaluations a direction, and no more where the analytic side agrees.
+
+Two independent computations of the same number that agree to nine digits are both right to nine digits: a wrong
+derivative, or a numeric one that is off, would have to hit the other by chance. So where they agree that closely, and
+the function does not bend like a kink, the ladder of steps has nothing to add. Everything else goes on to it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradproof.program import Array
+from gradproof.reference.field import Field
+from gradproof.reference.stencil import FLOOR_FACTOR, sample
+
+# Agreement, relative to the size that the caller names.
+AGREE = 1e-9
+# A smooth function bends by about step / scale = 1.5e-5 of its slope over a step, a kink by as much as its slope.
+BEND = 2e-4
+
+
+@dataclass(frozen=True, slots=True)
+class Glance:
+    """Along each displacement: the central difference, how much the slopes from left and right differ, and what
+    rounding alone may add to the first. Arrays (k, M)."""
+
+    slope: Array
+    bend: Array
+    floor: Array
+
+    def agrees(self, analytic: Array, size: Array) -> NDArray[np.bool_]:
+        """Where the analytic derivatives along the same displacements are beyond doubt; NaN agrees with nothing."""
+        apart = np.subtract(analytic, self.slope)
+        np.abs(apart, out=apart)
+        return np.asarray((apart <= self.bar(size)) & (self.bend <= BEND * size + self.floor))
+
+    def bar(self, size: Array) -> Array:
+        return np.asarray(AGREE * size + self.floor)
+
+
+@np.errstate(invalid="ignore", over="ignore")
+def glance(field: Field, displacements: Array) -> Glance:
+    up, down = sample(field, displacements, 1)
+    slope = up - down
+    slope *= 0.5
+    bend = up + down
+    bend -= 2.0 * field.value
+    np.abs(bend, out=bend)
+    return Glance(slope, bend, np.broadcast_to(FLOOR_FACTOR * field.floor, slope.shape))
