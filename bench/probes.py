@@ -94,7 +94,7 @@ def _right(size: Size, say: Callable[[str], None]) -> tuple[Table, list[Claim]]:
             )  # fmt: skip
             say(f"{name} {n:,}: {ratio:.2f} times the cost of fast mode")
     claim = Claim(
-        "probes, right gradient, 10⁴ to 10⁶ elements: cost against torch's fast mode",
+        f"probes, right gradient, {SIZES[size][0]:,} to {SIZES[size][-1]:,} elements: cost against torch's fast mode",
         "≤ 1",
         f"median {number(median(ratios))}, worst {number(max(ratios))}",
         max(ratios) <= 1,
@@ -137,7 +137,8 @@ def _wrong(size: Size, say: Callable[[str], None]) -> tuple[Table, list[Claim]]:
         number(min(ratios)),
         min(ratios) >= 100,
     )
-    return table, [claim]
+    # The promise is about 10^4 elements and more; a quick run only shows that the measurement works.
+    return table, [claim] if size == "full" else []
 
 
 def _shown(found: dict[str, float]) -> tuple[str, str]:
@@ -195,7 +196,12 @@ def _cost(size: Size, say: Callable[[str], None]) -> tuple[Table, list[Claim]]:
             f"{wrong['evaluations']} ({wrong['said']})",
             wrong["evaluations"] <= 200 and wrong["said"] == "WRONG, placed",
         ),
-        Claim("the same: peak extra memory, in vectors of that size", "< 20", f"{vectors:.1f}", vectors < 20),
+        # At fewer elements the fixed cost of a check weighs more than its vectors.
+        *(
+            [Claim("the same: peak extra memory, in vectors", "< 20", f"{vectors:.1f}", vectors < 20)]
+            if n == MILLION
+            else []
+        ),
     ]
 
 

@@ -193,3 +193,29 @@ def test_projected_fields_sum_outputs_and_their_rounding() -> None:
     assert field.floor[0] == pytest.approx(2.0**-53 * np.sqrt(np.sum((2 * np.sin(program.point)) ** 2)))
     found = second_opinion(field, np.full((1, 100), 2.0**-16), 1e-6)
     assert abs(found.value[0, 0] - 2.0**-15 * np.cos(program.point).sum()) <= found.bar[0, 0]
+
+
+def bisected_root(x: Array) -> Array:
+    """sqrt by bisection to 1e-8, started from the argument: stairs whose treads slope twice as steeply as the root."""
+    low, high = np.zeros_like(x), np.maximum(x, 1.0)
+    for _ in range(60):
+        middle = (low + high) / 2
+        above, going = middle * middle > x, (high - low) > 1e-8
+        high, low = np.where(above & going, middle, high), np.where(~above & going, middle, low)
+    return (low + high) / 2
+
+
+@pytest.mark.parametrize(
+    ("function", "derivative"),
+    [(bisected_root, lambda x: 0.5 / np.sqrt(x)), (lambda x: np.sin(x.astype(np.float32)).astype(float), np.cos)],
+    ids=["solver", "float32 inside"],
+)
+def test_functions_that_move_in_stairs_are_measured_across_them(
+    function: Callable[[Array], Array], derivative: Callable[[float], float]
+) -> None:
+    outside = 0
+    for point in np.random.default_rng(3).uniform(0.5, 3, 100):
+        value, bar, _, _ = slope(function, float(point))
+        outside += abs(value - derivative(point)) > bar
+        assert bar < 1e-2
+    assert outside <= 8

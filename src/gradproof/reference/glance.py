@@ -43,7 +43,7 @@ class Glance:
 
 @np.errstate(invalid="ignore", over="ignore")
 def glance(field: Field, displacements: Array) -> Glance:
-    up, down = sample(field, displacements, 1)
+    up, down = sample(field, displacements, (1.0,))
     slope = up - down
     slope *= 0.5
     bend = up + down

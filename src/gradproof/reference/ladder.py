@@ -6,7 +6,7 @@ Every rung is a stencil with its own error bar; `lepski` says which of them to b
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from gradproof.reference.estimate import Estimate, Kind
 from gradproof.reference.field import Field
 from gradproof.reference.kinks import classify
 from gradproof.reference.lepski import lepski
-from gradproof.reference.stencil import FLOOR_FACTOR, Slopes, central, slopes
+from gradproof.reference.stencil import FLOOR_FACTOR, NOISE_FACTOR, PER_STEP, Slopes, first_slopes, slopes
 
 # log2 of the rungs' steps, relative to the first look. Four octaves apart; a stencil itself spans two.
 CLIMB = (4, 8, 12)
@@ -27,12 +27,12 @@ NEIGHBOURS = (4, -4, -8)
 
 @dataclass(frozen=True, slots=True)
 class Rung:
-    """A stencil at 2**exponent times the first displacement, expressed in units of the first displacement."""
+    """A stencil at 2**exponent times the first displacement, expressed in units of the first displacement; `sigma` of
+    the slopes stays in units of the function. `floor` is the part of the noise bar that every stencil has."""
 
     exponent: int
     slopes: Slopes
-    sigma: Array  # noise of the function values that this rung saw
-    floor: Array  # the part of the noise bar that every rung has, in these units
+    floor: Array
 
     @property
     def unchanged(self) -> NDArray[np.bool_]:
@@ -43,10 +43,11 @@ class Rung:
 
 def first_look(field: Field, displacements: Array) -> Rung:
     """Four evaluations a direction, at the step where truncation and rounding are expected to balance."""
-    value, truncation, noise = central(field, displacements)
-    floor = np.broadcast_to((2 * FLOOR_FACTOR) * field.floor, value.shape)
-    missing = np.full_like(value, np.nan)
-    return Rung(0, Slopes(value, truncation, noise, missing, missing, missing, missing), noise / 12.0, floor)
+    return Rung(0, first_slopes(field, displacements), _floor(field, len(displacements)))
+
+
+def _floor(field: Field, count: int) -> Array:
+    return np.broadcast_to((PER_STEP * FLOOR_FACTOR) * field.floor, (count, field.value.size))
 
 
 def estimate(field: Field, displacements: Array, relative: float = 1e-6) -> Estimate:
@@ -77,14 +78,15 @@ def refine(field: Field, displacements: Array, look: Rung, goal: Goal) -> Estima
     missed = ~goal.met(parts.central, bar)
     rows = np.flatnonzero(missed.any(axis=1))
     if rows.size:
-        # A kink at the point fills the noise bar too, so a climb that does not help is followed by a descent.
+        # A kink at the point fills the noise bar too, so a climb that does not help is followed by a descent. And a
+        # descent alone might end on a single tread of a function that moves in stairs, so it goes with a climb.
         with np.errstate(invalid="ignore"):
             noisy = np.where(missed & (parts.noise >= parts.truncation), bar, 0.0)[rows].max(axis=1)
             curved = np.where(missed & ~(parts.noise >= parts.truncation), bar, 0.0)[rows].max(axis=1)
             climbing = noisy > curved
         question = Question(field, displacements, goal)
         _walk(question, look, rows[climbing], (CLIMB, DESCENT, FAR_DESCENT), result)
-        _walk(question, look, rows[~climbing], (DESCENT, CLIMB, FAR_DESCENT), result)
+        _walk(question, look, rows[~climbing], (DESCENT + CLIMB, FAR_DESCENT), result)
     return result
 
 
@@ -94,7 +96,7 @@ def second_opinion(field: Field, displacements: Array, relative: float) -> Estim
     look = first_look(field, displacements)
     shape = look.slopes.central.shape
     result = Estimate.smooth(np.zeros(shape), np.full(shape, np.inf))
-    stretches = (NEIGHBOURS, CLIMB[1:] + DESCENT[2:], FAR_DESCENT)
+    stretches = (NEIGHBOURS + CLIMB[1:], DESCENT[2:], FAR_DESCENT)
     question = Question(field, displacements, Goal(np.zeros(shape), relative))
     _walk(question, look, np.arange(shape[0]), stretches, result)
     return result
@@ -130,34 +132,15 @@ def _walk(
 
 
 def _rows_of(rung: Rung, rows: NDArray[np.intp]) -> Rung:
-    parts = rung.slopes
-    taken = Slopes(
-        parts.central[rows],
-        parts.truncation[rows],
-        parts.noise[rows],
-        parts.right[rows],
-        parts.right_bar[rows],
-        parts.left[rows],
-        parts.left_bar[rows],
-    )
-    return Rung(rung.exponent, taken, rung.sigma[rows], rung.floor[rows])
+    taken = {field.name: getattr(rung.slopes, field.name)[rows] for field in fields(Slopes)}
+    return Rung(rung.exponent, Slopes(**taken), rung.floor[rows])
 
 
 def _rung(field: Field, displacements: Array, exponent: int) -> Rung:
     length = 2.0**exponent
     found = slopes(field, displacements * length)
-    floor = np.broadcast_to(4 * FLOOR_FACTOR * field.floor, found.central.shape)
-    sigma = (found.noise - floor) / 16.0
-    scaled = Slopes(
-        found.central / length,
-        found.truncation / length,
-        found.noise / length,
-        found.right / length,
-        found.right_bar / length,
-        found.left / length,
-        found.left_bar / length,
-    )
-    return Rung(exponent, scaled, sigma, floor / length)
+    scaled = {one.name: getattr(found, one.name) / length for one in fields(Slopes) if one.name != "sigma"}
+    return Rung(exponent, Slopes(**scaled, sigma=found.sigma), _floor(field, len(displacements)) / length)
 
 
 @np.errstate(invalid="ignore", over="ignore", divide="ignore")
@@ -167,8 +150,8 @@ def _choose(rungs: Sequence[Rung], goal: Goal) -> Estimate:
     bars = []
     for rung in ordered:
         # What the rung saw itself may be small by luck; and where it saw no change at all, stairs may be the reason.
-        missing = np.where(rung.unchanged, np.where(steady, level, 0.0), np.maximum(level - rung.sigma, 0.0))
-        bars.append(rung.slopes.bar + 16.0 * missing * 2.0**-rung.exponent)
+        missing = np.where(rung.unchanged, np.where(steady, level, 0.0), np.maximum(level - rung.slopes.sigma, 0.0))
+        bars.append(rung.slopes.bar + NOISE_FACTOR * PER_STEP * missing * 2.0**-rung.exponent)
     value, bar = lepski([rung.slopes.central for rung in ordered], bars)
     return classify(Estimate.smooth(value, bar), ~goal.met(value, bar), [(r.exponent, r.slopes) for r in ordered])
 
@@ -182,15 +165,35 @@ def noise_level(ordered: Sequence[Rung]) -> tuple[Array, NDArray[np.bool_]]:
     cross; the smaller ones are right, and the median of the three smallest is the noise.
     """
     exponents = np.array([rung.exponent for rung in ordered], float)[:, None, None]
-    seen = np.stack([np.where(rung.unchanged, np.nan, rung.sigma) for rung in ordered])
+    seen = np.stack([np.where(rung.unchanged, np.nan, rung.slopes.sigma) for rung in ordered])
     valid = np.isfinite(seen)
     count = np.cumsum(valid, axis=0)
     total = count[-1]
-    first, last = valid & (count == 1), valid & (count == total)
-    rise = np.log2(np.where(last, seen, 0.0).sum(axis=0) / np.where(first, seen, 0.0).sum(axis=0))
-    run = np.where(last, exponents, 0.0).sum(axis=0) - np.where(first, exponents, 0.0).sum(axis=0)
-    steady = (total > 0) & ~(rise > 0.5 * run)
+    # A single rung may see little by luck, so the largest of the three smallest stands for the lower end.
+    early, last = valid & (count <= 3), valid & (count == total)
+    rise = np.log2(np.where(last, seen, 0.0).sum(axis=0) / np.where(early, seen, 0.0).max(axis=0))
+    run = np.where(last, exponents, -np.inf).max(axis=0) - np.where(early, exponents, -np.inf).max(axis=0)
+    # Stairs so wide that even the first look stays on one of them are taken for what they are: flat.
+    near = (valid & (exponents <= 0)).any(axis=0)
+    steady = near & ~(rise > 0.5 * run)
     taken = np.where(steady, total, np.minimum(total, 3))
     small = np.sort(np.where(valid & (count <= taken), seen, np.nan), axis=0)
     middle = np.take_along_axis(small, np.maximum((taken - 1) // 2, 0)[None], axis=0)[0]
-    return np.nan_to_num(middle), steady
+    height, broken = _stairs(seen, exponents)
+    return np.where(broken, height, np.nan_to_num(middle)), steady | broken
+
+
+def _stairs(seen: Array, exponents: Array) -> tuple[Array, NDArray[np.bool_]]:
+    """The height of stairs, and where there are any: around the first look the same height at three rungs or more,
+    further down nothing or rounding alone, and no rung in between. Their treads may slope (a solver that stops at a
+    tolerance, started from its argument), so a slope seen on one of them is not the function's. An oscillation that
+    the large steps alias would fade out gradually instead, and a kink does so as well."""
+    around = np.where(np.abs(exponents) <= 8, seen, np.nan)
+    known = np.isfinite(around)
+    ordered = np.sort(around, axis=0)
+    height = np.take_along_axis(ordered, np.maximum((known.sum(axis=0) - 1) // 2, 0)[None], axis=0)[0]
+    level = (known & (around <= 8 * height) & (around >= height / 8)).sum(axis=0) >= 3
+    below = np.where(exponents < -8, np.nan_to_num(seen), np.nan)
+    fading = ((below < height / 64) & (below > 64 * np.fmin.reduce(below, axis=0) + 1e-3 * height / 64)).any(axis=0)
+    quiet = (below < height / 64).any(axis=0)
+    return np.nan_to_num(height), (height > 0) & level & quiet & ~fading

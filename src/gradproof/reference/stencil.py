@@ -1,15 +1,17 @@
-"""One stencil: central differences at two or three steps, a factor two apart, and what they say about themselves.
+"""One stencil: central differences at two or three steps, and what they say about themselves.
 
-Along a displacement d, phi(t) = f(x + t*d) is sampled at t = +-1, +-1/2 (and +-1/4). With D the central difference:
+Along a displacement d, phi(t) = f(x + t*d) is sampled at +-t for each t of a short list, the first being 1. With D(t)
+the central difference and S(t) = phi(t) + phi(-t) - 2 phi(0):
 
-- the value is the Richardson column R = D(t/2) + (D(t/2) - D(t))/3, whose truncation error is O(t^4);
-- truncation shows as the difference between neighbouring rungs;
-- noise shows as the fourth difference f(-t) - 4f(-t/2) + 6f(0) - 4f(t/2) + f(t), which is O(t^4) for a smooth function
-  and sqrt(70) sigma for noise of standard deviation sigma. A kink or a jump within the stencil shows there too.
+- the value is the Richardson column R = (D(b) - r D(a)) / (1 - r) with r = (b/a)^2, whose truncation error is O(t^4);
+- truncation shows as the difference between neighbours;
+- noise shows as the even residual S(a) - S(b)/r, which is O(t^4) for a smooth function and a known multiple of the
+  standard deviation for noise. A kink or a jump within the stencil shows there too.
 
-The factors below were chosen so that for pure noise, the worst case, the true error exceeds the bar in 0.5 % (two
-levels) and 0.2 % (three levels) of all draws with a median bar of 8 times the error; `make bench` prints what
-they give on real functions.
+The steps are no powers of two of each other. A function that moves in stairs (float32 inside, an iterative solver with
+a tolerance) would otherwise take each of them in the same rounding, and look exactly linear with a wrong slope. They
+are multiples of 1/32, so that x +- t*d stays exact. `make bench` prints how often the true error exceeds the bar, and
+how much wider the bar is.
 """
 
 from __future__ import annotations
@@ -21,17 +23,26 @@ import numpy as np
 from gradproof.program import Array
 from gradproof.reference.field import Field
 
-FOURTH_DIFFERENCE = 70.0**0.5
+THREE = (1.0, 21 / 32, 11 / 32)
+TWO = (1.0, 11 / 32)
+
+TRUNCATION_FACTOR = 4.0
+NOISE_FACTOR = 8.0
 FLOOR_FACTOR = 4.0
+# Noise and floor act on a slope through the smallest step.
+PER_STEP = 1.0 / TWO[-1]
 
 
 @dataclass(frozen=True, slots=True)
 class Slopes:
-    """Derivatives along each displacement, with error bars: central, and from either side alone. Arrays (k, M)."""
+    """Derivatives along each displacement: central, with the two parts of its bar; `sigma`, the standard deviation of
+    the function values if what is left over were all noise; and from either side alone, NaN where that was not asked
+    for. Arrays (k, M)."""
 
     central: Array
     truncation: Array
     noise: Array
+    sigma: Array
     right: Array
     right_bar: Array
     left: Array
@@ -42,79 +53,107 @@ class Slopes:
         return self.truncation + self.noise
 
 
-def sample(field: Field, displacements: Array, levels: int) -> Array:
-    """f(x + t*d) for t = 1, -1, 1/2, -1/2, ...: an array (2*levels, k, M)."""
-    steps = [sign * 0.5**level for level in range(levels) for sign in (1.0, -1.0)]
-    count = len(displacements)
-    if field.rows >= len(steps) * count:
-        points = np.multiply.outer(np.array(steps), displacements)
-        points += field.point
-        return field.values(points.reshape(-1, field.point.size)).reshape(len(steps), count, -1)
-    result = np.empty((len(steps), count, field.value.size))
-    buffer = np.empty((min(field.rows, count), field.point.size))  # fresh memory is dear at a million coordinates
+def sample(field: Field, displacements: Array, steps: tuple[float, ...]) -> Array:
+    """f(x + t*d) and f(x - t*d) for each t: an array (2*len(steps), k, M)."""
+    count, size = len(displacements), field.point.size
+    if field.rows >= 2 * len(steps) * count:
+        points = np.empty((2 * len(steps), count, size))
+        for index, step in enumerate(steps):
+            moved = displacements if step == 1.0 else displacements * step
+            np.add(field.point, moved, out=points[2 * index])
+            np.subtract(field.point, moved, out=points[2 * index + 1])
+        return field.values(points.reshape(-1, size)).reshape(2 * len(steps), count, -1)
+    result = np.empty((2 * len(steps), count, field.value.size))
+    buffer = np.empty((min(field.rows, count), size))  # fresh memory is dear at a million coordinates
     for first in range(0, count, field.rows):
         some = displacements[first : first + field.rows]
         chunk = buffer[: len(some)]
-        for level in range(levels):
-            for index, move in ((2 * level, np.add), (2 * level + 1, np.subtract)):
-                move(field.point, some, out=chunk)
-                result[index, first : first + len(some)] = field.values(chunk)
-            if level + 1 < levels:
-                some = some * 0.5
+        for index, step in enumerate(steps):
+            moved = some if step == 1.0 else some * step
+            for offset, move in ((0, np.add), (1, np.subtract)):
+                move(field.point, moved, out=chunk)
+                result[2 * index + offset, first : first + len(some)] = field.values(chunk)
     return result
 
 
-def central(field: Field, displacements: Array) -> tuple[Array, Array, Array]:
-    """(value, truncation, noise) of the two-level stencil; the cheap first look."""
-    return central_of(field, sample(field, displacements, 2))
+def spread_of_residual(ratio: float) -> float:
+    """The standard deviation of S(a) - S(b)/r, for noise of standard deviation one."""
+    return float(np.sqrt(2.0 + 2.0 / ratio**2 + (2.0 / ratio - 2.0) ** 2))
+
+
+def spread_of_difference(a: float, b: float) -> float:
+    """The same of D(b) - D(a)."""
+    return float(np.sqrt(0.5 / a**2 + 0.5 / b**2))
+
+
+def first_slopes(field: Field, displacements: Array) -> Slopes:
+    """The two-level stencil: the first look, written for speed."""
+    return two_levels(field, sample(field, displacements, TWO))
 
 
 @np.errstate(invalid="ignore", over="ignore")
-def central_of(field: Field, samples: Array) -> tuple[Array, Array, Array]:
-    """The same from samples already taken; written for speed, since exhaustive checks spend their time here."""
-    up, down, up_half, down_half = samples
+def two_levels(field: Field, samples: Array) -> Slopes:
+    up, down, up_near, down_near = samples
+    ratio = TWO[1] ** 2
     coarse = up - down
     coarse *= 0.5
-    fine = up_half - down_half
-    truncation = fine - coarse
-    value = truncation * (1.0 / 3.0)
+    fine = up_near - down_near
+    fine *= 0.5 / TWO[1]
+    odd = fine - coarse
+    value = odd * (ratio / (1.0 - ratio))
     value += fine
-    np.abs(truncation, out=truncation)
-    truncation *= 2.0
-    noise = up_half + down_half
-    noise *= -4.0
-    noise += up
-    noise += down
-    noise += 6.0 * field.value
-    np.abs(noise, out=noise)
-    noise *= 2 * 6.0 / FOURTH_DIFFERENCE
-    noise += (2 * FLOOR_FACTOR) * field.floor
-    return value, truncation, noise
+    np.abs(odd, out=odd)
+    truncation = odd * TRUNCATION_FACTOR
+    odd *= 1.0 / spread_of_difference(*TWO)
+    sigma = up_near + down_near
+    sigma *= -1.0 / ratio
+    sigma += up
+    sigma += down
+    sigma += (2.0 / ratio - 2.0) * field.value
+    np.abs(sigma, out=sigma)
+    sigma *= 1.0 / spread_of_residual(ratio)
+    noise = sigma * (NOISE_FACTOR * PER_STEP)
+    noise += (FLOOR_FACTOR * PER_STEP) * field.floor
+    np.maximum(sigma, odd, out=sigma)
+    missing = np.broadcast_to(np.nan, value.shape)
+    return Slopes(value, truncation, noise, sigma, missing, missing, missing, missing)
 
 
+@np.errstate(invalid="ignore", over="ignore")
 def slopes(field: Field, displacements: Array) -> Slopes:
     """The three-level stencil with one-sided slopes: the thorough look."""
-    samples = sample(field, displacements, 3)
-    steps = np.array([1.0, 0.5, 0.25])[:, None, None]
+    samples = sample(field, displacements, THREE)
+    steps = np.array(THREE)[:, None, None]
     up, down = samples[0::2], samples[1::2]
-    with np.errstate(invalid="ignore", over="ignore"):
-        differences = (up - down) / (2 * steps)
-        richardson = differences[1:] + (differences[1:] - differences[:-1]) / 3.0
-        second = up + down - 2.0 * field.value
-        fourth = np.abs(second[:-1] - 4.0 * second[1:]) / FOURTH_DIFFERENCE
-        sigma = np.maximum(fourth[0], fourth[1])
-        noise = (4.0 * sigma + FLOOR_FACTOR * field.floor) / 0.25
-        right, right_change = _one_sided((up - field.value) / steps)
-        left, left_change = _one_sided((field.value - down) / steps)
-        # Noise is the same on both sides, so the larger change speaks for both, unless one side left the domain.
-        change = 4.0 * np.fmax(right_change, left_change) + 8.0 * FLOOR_FACTOR * field.floor
-        right_bar = np.where(np.isfinite(right_change), change, np.nan)
-        left_bar = np.where(np.isfinite(left_change), change, np.nan)
-        truncation = np.abs(richardson[1] - richardson[0])
-    return Slopes(richardson[1], truncation, noise, right, right_bar, left, left_bar)
+    differences = (up - down) / (2 * steps)
+    second = up + down - 2.0 * field.value
+    columns, residuals = [], []
+    for index in (0, 1):
+        ratio = (THREE[index + 1] / THREE[index]) ** 2
+        columns.append((differences[index + 1] - ratio * differences[index]) / (1.0 - ratio))
+        residuals.append(np.abs(second[index] - second[index + 1] / ratio) / spread_of_residual(ratio))
+    sigma = np.maximum(*residuals)
+    noise = PER_STEP * (NOISE_FACTOR * sigma + FLOOR_FACTOR * field.floor)
+    sigma = np.maximum(sigma, np.abs(differences[2] - differences[1]) / spread_of_difference(*THREE[1:]))
+    right, right_change = _one_sided((up - field.value) / steps)
+    left, left_change = _one_sided((field.value - down) / steps)
+    # Noise is the same on both sides, so the larger change speaks for both, unless one side left the domain.
+    change = TRUNCATION_FACTOR * np.fmax(right_change, left_change) + 2 * PER_STEP * FLOOR_FACTOR * field.floor
+    return Slopes(
+        columns[1],
+        TRUNCATION_FACTOR * np.abs(columns[1] - columns[0]),
+        noise,
+        sigma,
+        right,
+        np.where(np.isfinite(right_change), change, np.nan),
+        left,
+        np.where(np.isfinite(left_change), change, np.nan),
+    )
 
 
 def _one_sided(slope: Array) -> tuple[Array, Array]:
     """Two Richardson columns from one side: errors O(t), then O(t^2); neighbouring values show what is left."""
-    first = 2.0 * slope[1:] - slope[:-1]
-    return first[1] + (first[1] - first[0]) / 3.0, np.abs(first[1] - first[0])
+    a, b, c = THREE
+    first = (slope[1] * a - slope[0] * b) / (a - b)
+    second = (slope[2] * b - slope[1] * c) / (b - c)
+    return (second * a - first * c) / (a - c), np.abs(second - first)

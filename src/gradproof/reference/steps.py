@@ -93,10 +93,11 @@ def random_direction(program: Program, steps: Array, generator: np.random.Genera
     for leaf in program.inputs:
         own = precision.of(leaf.dtype)
         if own.bits < precision.DOUBLE.bits:
-            # Two halvings of the step must stay on the format's own grid around the point.
+            # The fractions of a step, which are multiples of 1/32, should stay on the format's own grid around the
+            # point; half precision has no room for that, and rounds a little.
             span = leaf.span
             reach = np.maximum(np.abs(program.point[span]), steps[span])
-            grid = np.exp2(np.ceil(np.log2(reach)) - own.bits + 3)
+            grid = np.exp2(np.ceil(np.log2(reach)) - own.bits + 6)
             units = np.maximum(np.rint(np.abs(result[span]) / grid), 1.0)
             result[span] = np.copysign(units * grid, result[span])
     return result
