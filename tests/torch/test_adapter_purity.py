@@ -383,3 +383,9 @@ def test_agreement() -> None:
     assert not agree(np.array([1.0, 1.0, inf]), one, 1e-16)
     assert not agree(np.array([1.0, nan, -inf]), one, 1e-16)
     assert not agree(np.array([nan]), np.array([1.0]), 1e-16)
+
+
+def test_a_pending_normal_of_numpy_is_not_taken_for_randomness() -> None:
+    np.random.seed(0)  # noqa: NPY002
+    np.random.randn()  # noqa: NPY002  a second normal is pending now
+    assert program_of(torch.sin, draw(4)).batched

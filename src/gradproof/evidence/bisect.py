@@ -17,14 +17,15 @@ from gradproof.compare import entry_tolerance, judge
 from gradproof.evidence.gathered import Task
 from gradproof.norms import dot, rms
 from gradproof.program import Array, Leaf
-from gradproof.reference.field import field_of, projected
+from gradproof.reference.field import CHUNK, field_of, projected
+from gradproof.reference.glance import glance
 from gradproof.reference.ladder import Goal, first_look, refine, second_opinion
 from gradproof.result import Entry, Place
 
 # Effort for one suspect: evaluations after which no further entry is looked for, and how many are named at most.
 EVALUATIONS = 120
 NAMED = 4
-# Columns with at most this many outputs are pulled row by row instead of bisected.
+# So many outputs are pulled one by one in a batch instead of bisected further, if memory allows.
 FEW_OUTPUTS = 32
 
 
@@ -129,7 +130,7 @@ def _adjudicate(task: Task, suspect: Suspect, coordinate: int, scale: float) -> 
     steps = task.steps
     step = np.zeros((1, steps.size))
     step[0, coordinate] = steps[coordinate]
-    column = first_look(field_of(task.reference), step).slopes.central[0] / steps[coordinate]
+    column = glance(field_of(task.reference), step).slope[0] / steps[coordinate]
     row = _worst_output(task, suspect, coordinate, np.nan_to_num(column))
     one_hot = np.zeros((1, column.size))
     one_hot[0, row] = 1.0
@@ -171,7 +172,7 @@ def _worst_output(task: Task, suspect: Suspect, coordinate: int, column: Array) 
         gap = np.abs(task.program.push(unit)[0] - column)[leaf.span]
         return leaf.start + int(np.argmax(np.nan_to_num(gap, nan=np.inf)))
     first, last = leaf.start, leaf.stop
-    while last - first > FEW_OUTPUTS:
+    while last - first > max(1, min(FEW_OUTPUTS, CHUNK // (column.size + suspect.direction.size))):
         middle = (first + last) // 2
         halves = (slice(first, middle), slice(middle, last))
         left, right = (_row_deviation(task, suspect, coordinate, column, half) for half in halves)

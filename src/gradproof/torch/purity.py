@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import pickle
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, ClassVar
@@ -44,7 +45,10 @@ class Purity:
     def moved(self) -> bool:
         """Inside the scope: whether a random stream has been used since it was entered."""
         _, _, rng, cuda, numpy_state, _, _ = self._saved[-1]
-        return cuda is not None or not torch.equal(torch.get_rng_state(), rng) or numpy_state.moved()
+        if not torch.equal(torch.get_rng_state(), rng) or numpy_state.moved():
+            return True
+        after = torch.cuda.get_rng_state_all() if cuda is not None else []
+        return any(not torch.equal(one, other) for one, other in zip(cuda or [], after, strict=True))
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -86,10 +90,11 @@ class _NumpyState:
                 self._block = b""
 
     def moved(self) -> bool:
-        """Whether it is another one now, as far as that can be told."""
-        if not self._block or self._address is None or _numpy_address() != self._address:
-            return True
-        return ctypes.string_at(self._address, _BLOCK) != self._block
+        """Whether it is another one now."""
+        if self._block and self._address is not None and _numpy_address() == self._address:
+            return ctypes.string_at(self._address, _BLOCK) != self._block
+        now = np.random.get_state(legacy=False)  # noqa: NPY002
+        return pickle.dumps(now) != pickle.dumps(self._state)
 
     def restore(self) -> None:
         if self.moved():
