@@ -18,6 +18,8 @@ ELEMENTS = 2**20
 PATIENCE = 3
 # Fewer rows than this run one by one: starting a batch costs as much as several calls.
 FEW = 6
+# A chunk of so many elements is tried as a whole: copying it costs less than a second batch.
+SMALL = 2**16
 
 Runner = Callable[[Array, Array], None]
 
@@ -61,12 +63,13 @@ class Lane:
                 work.each(chunk, target)
             else:
                 if self.batched is None:
-                    # The trial takes a few rows of the first chunk; the rest is then run as it turned out.
-                    self._tried(chunk[:FEW], target[:FEW], work, known)
-                    chunk, target = chunk[FEW:], target[FEW:]
+                    # The trial takes a few rows of a large chunk; the rest is then run as it turned out.
+                    few = len(chunk) if chunk.size + target.size <= SMALL else FEW
+                    self._tried(chunk[:few], target[:few], work, known)
+                    chunk, target = chunk[few:], target[few:]
                 if self.batched:
                     self._believed(chunk, target, work)
-                else:
+                elif len(chunk):
                     work.each(chunk, target)
 
     def _believed(self, rows: Array, into: Array, work: Work) -> None:
