@@ -73,6 +73,8 @@ def examine(program: Metered, settings: Settings, order: int, generator: np.rand
             reason += f"; {spent}"
     assert gathered is not None
     findings += not_finite(program) + gathered.findings
+    if not gathered.comparisons and all(finding.verdict is Verdict.RIGHT for finding in findings):
+        findings += (unsupported(f"a derivative of order {order}", "no mode of it exists", Verdict.UNSUPPORTED),)
     findings += tuple(mismatch(c) for c in gathered.comparisons if c.verdict is Verdict.WRONG)
     findings += tuple(undecided(c) for c in gathered.comparisons if c.verdict is Verdict.UNDECIDED)
     prefix = f"order {order}: " if settings.order > 1 else ""

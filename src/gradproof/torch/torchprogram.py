@@ -56,11 +56,6 @@ class TorchProgram:
         }
         if self._draws:
             self._lanes["values"].refuse("the function draws random numbers")
-        self._work = {
-            "values": Work(self._values_many, self._values_each, self._scope),
-            "pull": Work(self._pull_many, self._pull_each, self._scope),
-            "push": Work(self._push_many, self._push_each, self._scope),
-        }
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -79,7 +74,9 @@ class TorchProgram:
         rows = rows_of(points, self._point.size)
         result = np.empty((len(rows), self.value.size))
         with self._scope:
-            self._lanes["values"].run(rows, result, self._work["values"], Known(self._point, self.value))
+            self._lanes["values"].run(
+                rows, result, Work(self._values_many, self._values_each, self._scope), Known(self._point, self.value)
+            )
         return result
 
     def repeated_value(self) -> Array:
@@ -105,7 +102,7 @@ class TorchProgram:
         self._refuse_dead_ends()
         result = np.empty((len(rows), self._point.size))
         with self._scope:
-            self._lanes["pull"].run(rows, result, self._work["pull"], self._pulled)
+            self._lanes["pull"].run(rows, result, Work(self._pull_many, self._pull_each, self._scope), self._pulled)
         if len(rows) == 1 and self._lanes["pull"].most > 1:
             self._pulled = Known(rows[0].copy(), result[0].copy())
         return result
@@ -117,7 +114,7 @@ class TorchProgram:
             raise Unsupported(self._no_push)
         try:
             with self._scope, torch.enable_grad():
-                self._lanes["push"].run(rows, result, self._work["push"], None)
+                self._lanes["push"].run(rows, result, Work(self._push_many, self._push_each, self._scope), None)
         except Unsupported as unsupported:
             self._no_push = str(unsupported)
             raise
