@@ -17,8 +17,7 @@ from gradproof.compare import entry_tolerance, judge
 from gradproof.evidence.gathered import Task
 from gradproof.norms import dot, rms
 from gradproof.program import Array, Leaf
-from gradproof.reference.field import CHUNK, field_of, projected
-from gradproof.reference.glance import glance
+from gradproof.reference.field import CHUNK, Field, projected
 from gradproof.reference.ladder import Goal, first_look, refine, second_opinion
 from gradproof.result import Entry, Place
 
@@ -55,8 +54,8 @@ def locate(task: Task, suspect: Suspect) -> Located:
     """Go down from the part with the largest deviation, always into the worse half, until one column is left; then from
     the worst of the halves that were passed by."""
     leaf = suspect.input
-    # J^T w makes the analytic side of every part of u free in reverse mode.
     pulled = task.program.pull(suspect.cotangent[None])[0] if suspect.mode == "reverse" else None
+    sides = Sides(projected(task.reference, suspect.cotangent), pulled)
     start = task.reference.tally.evaluations
     waiting = [Part(-_weight(suspect.deviation), leaf.start, leaf.stop, suspect.deviation, suspect.bar)]
     found: list[Entry] = []
@@ -66,7 +65,7 @@ def locate(task: Task, suspect: Suspect) -> Located:
             break
         part = heapq.heappop(waiting)
         while part.last - part.first > 1:
-            halves = [half for half in _halves(task, suspect, pulled, part) if not abs(half.deviation) <= half.bar]
+            halves = [half for half in _halves(task, suspect, sides, part) if not abs(half.deviation) <= half.bar]
             if not halves:
                 break
             part, *other = sorted(halves)
@@ -80,6 +79,14 @@ def locate(task: Task, suspect: Suspect) -> Located:
     found.sort(key=lambda entry: -entry.deviation / (entry.tolerance + entry.bar + 1e-300))
     remark = "" if found else "the deviation is spread over entries that are each within tolerance"
     return Located(tuple(found), adjudicated, remark)
+
+
+class Sides(NamedTuple):
+    """What all parts of u share: the numeric side's field; and J^T w, which makes the analytic side of every part free
+    in reverse mode (None in forward mode)."""
+
+    field: Field
+    pulled: Array | None
 
 
 class Part(NamedTuple):
@@ -96,30 +103,29 @@ def _weight(deviation: float) -> float:
     return abs(deviation) if np.isfinite(deviation) else np.inf
 
 
-def _halves(task: Task, suspect: Suspect, pulled: Array | None, part: Part) -> list[Part]:
+def _halves(task: Task, suspect: Suspect, sides: Sides, part: Part) -> list[Part]:
     middle = (part.first + part.last) // 2
-    left, left_bar = _deviation(task, suspect, pulled, slice(part.first, middle))
+    left, left_bar = _deviation(task, suspect, sides, slice(part.first, middle))
     if np.isfinite(left) and np.isfinite(part.deviation):
         # The other half by difference: no call is spent on it.
         right, right_bar = part.deviation - left, min(part.bar + left_bar, 2 * part.bar)
     else:
-        right, right_bar = _deviation(task, suspect, pulled, slice(middle, part.last))
+        right, right_bar = _deviation(task, suspect, sides, slice(middle, part.last))
     return [
         Part(-_weight(left), part.first, middle, left, left_bar),
         Part(-_weight(right), middle, part.last, right, right_bar),
     ]
 
 
-def _deviation(task: Task, suspect: Suspect, pulled: Array | None, span: slice) -> tuple[float, float]:
+def _deviation(task: Task, suspect: Suspect, sides: Sides, span: slice) -> tuple[float, float]:
     """Analytic - numeric for a part of the direction, and its bar."""
     part = np.zeros((1, suspect.direction.size))
     part[0, span] = suspect.direction[span]
-    field = projected(task.reference, suspect.cotangent)
     wanted = 0.05 * abs(suspect.deviation) if np.isfinite(suspect.deviation) else 0.0
     goal = Goal(np.full((1, 1), wanted), task.tolerance.relative)
-    numeric = refine(field, part, first_look(field, part), goal)
-    if pulled is not None:
-        analytic = dot(pulled[span], part[0, span])
+    numeric = refine(sides.field, part, first_look(sides.field, part), goal)
+    if sides.pulled is not None:
+        analytic = dot(sides.pulled[span], part[0, span])
     else:
         analytic = dot(task.program.push(part)[0], suspect.cotangent)
     return analytic - float(numeric.value[0, 0]), float(numeric.bar[0, 0] + numeric.spread[0, 0])
@@ -127,19 +133,16 @@ def _deviation(task: Task, suspect: Suspect, pulled: Array | None, span: slice) 
 
 def _adjudicate(task: Task, suspect: Suspect, coordinate: int, scale: float) -> Entry | None:
     """The worst entry of one column, judged by itself; None if it is within tolerance."""
-    steps = task.steps
-    step = np.zeros((1, steps.size))
-    step[0, coordinate] = steps[coordinate]
-    column = glance(field_of(task.reference), step).slope[0] / steps[coordinate]
-    row = _worst_output(task, suspect, coordinate, np.nan_to_num(column))
-    one_hot = np.zeros((1, column.size))
+    row = _worst_output(task, suspect, coordinate, _column(task, coordinate))
+    one_hot = np.zeros((1, task.program.value.size))
     one_hot[0, row] = 1.0
+    step = np.zeros((1, task.steps.size))
+    step[0, coordinate] = task.steps[coordinate]
     opinion = second_opinion(projected(task.reference, one_hot[0]), step, 0.5 * task.tolerance.relative)
-    numeric = opinion.scaled(1.0 / steps[[coordinate]])
+    numeric = opinion.scaled(1.0 / task.steps[[coordinate]])
     if suspect.mode == "forward":
-        unit = np.zeros((1, steps.size))
-        unit[0, coordinate] = 1.0
-        analytic = task.program.push(unit)[:, row]
+        step[0, coordinate] = 1.0
+        analytic = task.program.push(step)[:, row]
     else:
         analytic = task.program.pull(one_hot)[:, coordinate]
     tolerance = entry_tolerance(numeric.value[0], scale, task.tolerance)
@@ -153,6 +156,20 @@ def _adjudicate(task: Task, suspect: Suspect, coordinate: int, scale: float) -> 
         float(tolerance[0]),
         float(numeric.spread[0, 0]),
     )
+
+
+def _column(task: Task, coordinate: int) -> Array:
+    """d(all outputs) / d x_i by one central difference: good enough to see which of them to look at, and lean."""
+    step = task.steps[coordinate]
+    point = task.reference.point[None].copy()
+    point[0, coordinate] += step
+    column: Array = task.reference.values(point)[0]
+    point[:] = task.reference.point  # the function may have overwritten it
+    point[0, coordinate] -= step
+    column -= task.reference.values(point)[0]
+    column *= 0.5 / step
+    column[~np.isfinite(column)] = 0.0
+    return column
 
 
 def _block_scale(suspect: Suspect, pulled: Array | None) -> float:

@@ -81,23 +81,24 @@ def pulls(task: Task, drawn: list[Probe]) -> tuple[list[Sums], tuple[Finding, ..
     whatever the number of leaves; and the contract on the pulls. One combination of all cotangents rides along."""
     program = task.program
     weights = iter(combination(len(drawn) * len(program.outputs), task.generator))
-    expected: Array | float = 0.0
-    mixed: Array | float = 0.0
+    expected: Array | None = None
+    mixed = np.zeros((1, program.value.size))
     sums: list[Sums] = []
     for probe in drawn:
         found = _empty_sums(task)
         for o, output in enumerate(program.outputs):
-            cotangent = part(probe.cotangent, output)
-            gradient = program.pull(cotangent)[0]
-            weight = next(weights)
-            expected = weight * gradient + expected if sums or o else weight * gradient
-            mixed = weight * cotangent[0] + mixed if sums or o else weight * cotangent[0]
+            gradient = program.pull(part(probe.cotangent, output))[0]
             for i, leaf in enumerate(program.inputs):
                 terms = probe.direction[leaf.span] * gradient[leaf.span]
                 _enter(found, (i, o), terms, _largest(gradient[leaf.span]))
+            weight = next(weights)
+            gradient *= weight
+            expected = gradient if expected is None else np.add(expected, gradient, out=expected)
+            mixed[0, output.span] += weight * probe.cotangent[output.span]
         sums.append(found)
-    mixed, expected = np.asarray(mixed), np.asarray(expected)
-    return sums, check_linear(program, mixed, program.pull(mixed[None])[0], expected, task.tolerance)
+    del gradient, terms  # at a million coordinates every vector counts
+    assert expected is not None
+    return sums, check_linear(program, mixed[0], program.pull(mixed)[0], expected, task.tolerance)
 
 
 def pushes(task: Task, drawn: list[Probe]) -> list[Sums]:

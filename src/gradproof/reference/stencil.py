@@ -69,9 +69,9 @@ def sample(field: Field, displacements: Array, steps: tuple[float, ...]) -> Arra
         some = displacements[first : first + field.rows]
         chunk = buffer[: len(some)]
         for index, step in enumerate(steps):
-            moved = some if step == 1.0 else some * step
-            for offset, move in ((0, np.add), (1, np.subtract)):
-                move(field.point, moved, out=chunk)
+            for offset, signed_step in ((0, step), (1, -step)):
+                np.multiply(some, signed_step, out=chunk)
+                chunk += field.point
                 result[2 * index + offset, first : first + len(some)] = field.values(chunk)
     return result
 

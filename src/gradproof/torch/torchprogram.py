@@ -162,7 +162,7 @@ class TorchProgram:
     def _trace(self) -> None:
         """Call the function as the user would, and keep the graph."""
         with torch.enable_grad():
-            self._points = [leaf.requires_grad_() for leaf in self._call.inputs.single(self._point)]
+            self._points = [leaf[0].requires_grad_() for leaf in self._call.inputs.adopted(self._point[None])]
             # Copies, because a leaf of the graph may not be overwritten, and the function may overwrite its inputs.
             self._values = self._call.one([leaf.clone() for leaf in self._points])
         self.tally.evaluations += 1
