@@ -12,7 +12,7 @@ from gradproof.norms import rms
 from gradproof.program import Array, Program
 from gradproof.reference.estimate import Estimate, Kind
 from gradproof.reference.field import Field, field_of
-from gradproof.reference.glance import glance
+from gradproof.reference.glance import ENTRY, glance
 from gradproof.reference.ladder import Goal, first_look, refine, second_opinion
 from gradproof.result import Finding
 
@@ -71,7 +71,7 @@ def _glance(task: Task, field: Field, analytic: dict[str, Array]) -> tuple[Estim
     for first in range(0, count, batch):
         rows = slice(first, min(first + batch, count))
         length = steps[rows, None]
-        seen = glance(field, _displacements(steps, np.arange(rows.start, rows.stop)))
+        seen = glance(field, _displacements(steps, np.arange(rows.start, rows.stop)), ENTRY)
         size = np.abs(seen.slope)
         for leaf in task.program.inputs:
             own = slice(max(leaf.start - first, 0), max(leaf.stop - first, 0))

@@ -20,7 +20,7 @@ from gradproof.precision import of
 from gradproof.program import Array, Leaf, Spot
 from gradproof.reference.estimate import Estimate, Kind
 from gradproof.reference.field import by_leaf
-from gradproof.reference.glance import glance
+from gradproof.reference.glance import PROBE, glance
 from gradproof.reference.ladder import Goal, first_look, refine
 from gradproof.reference.steps import random_direction, signed, step_exponent
 from gradproof.result import Comparison, Finding, Place, Power, Verdict
@@ -140,7 +140,7 @@ def measure(task: Task, probe: Probe, analytic: dict[str, Sums]) -> Outcome:
     rows = []
     for i, leaf in enumerate(task.program.inputs):
         displacement = part(probe.direction, leaf)
-        seen = glance(field, displacement)
+        seen = glance(field, displacement, PROBE)
         if all(seen.agrees(sums.total[[i]], size[[i]]).all() for sums in analytic.values()):
             rows.append(Estimate.smooth(seen.slope, seen.bar(size[[i]])))
         else:

@@ -1,6 +1,6 @@
 """Two evaluations a direction, and no more where the analytic side agrees.
 
-Two independent computations of the same number that agree to nine digits are both right to nine digits: a wrong
+Two independent computations of the same number that agree to eight digits are both right to eight digits: a wrong
 derivative, or a numeric one that is off, would have to hit the other by chance. So where they agree that closely, and
 the function does not bend like a kink, the ladder of steps has nothing to add. Everything else goes on to it.
 """
@@ -16,10 +16,19 @@ from gradproof.program import Array
 from gradproof.reference.field import Field
 from gradproof.reference.stencil import FLOOR_FACTOR, sample
 
-# Agreement, relative to the size that the caller names.
-AGREE = 1e-9
-# A smooth function bends by about step / scale = 1.5e-5 of its slope over a step, a kink by as much as its slope.
-BEND = 2e-4
+
+@dataclass(frozen=True, slots=True)
+class Strictness:
+    """Relative to the size that the caller names: how closely the sides must agree, and how much the function may bend
+    over a step. A smooth one bends by about step / scale = 1.5e-5 of its slope, a kink by as much as its slope."""
+
+    agree: float
+    bend: float
+
+
+# A single entry is its own size. A probe sums many, and must not overlook one of them.
+ENTRY = Strictness(agree=1e-8, bend=1e-2)
+PROBE = Strictness(agree=1e-9, bend=2e-4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,23 +39,24 @@ class Glance:
     slope: Array
     bend: Array
     floor: Array
+    strictness: Strictness
 
     def agrees(self, analytic: Array, size: Array) -> NDArray[np.bool_]:
         """Where the analytic derivatives along the same displacements are beyond doubt; NaN agrees with nothing."""
         apart = np.subtract(analytic, self.slope)
         np.abs(apart, out=apart)
-        return np.asarray((apart <= self.bar(size)) & (self.bend <= BEND * size + self.floor))
+        return np.asarray((apart <= self.bar(size)) & (self.bend <= self.strictness.bend * size + self.floor))
 
     def bar(self, size: Array) -> Array:
-        return np.asarray(AGREE * size + self.floor)
+        return np.asarray(self.strictness.agree * size + self.floor)
 
 
 @np.errstate(invalid="ignore", over="ignore")
-def glance(field: Field, displacements: Array) -> Glance:
+def glance(field: Field, displacements: Array, strictness: Strictness) -> Glance:
     up, down = sample(field, displacements, (1.0,))
     slope = up - down
     slope *= 0.5
     bend = up + down
     bend -= 2.0 * field.value
     np.abs(bend, out=bend)
-    return Glance(slope, bend, np.broadcast_to(FLOOR_FACTOR * field.floor, slope.shape))
+    return Glance(slope, bend, np.broadcast_to(FLOOR_FACTOR * field.floor, slope.shape), strictness)
