@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from gradproof import precision
 from gradproof.program import Array, Program
+from gradproof.reference.estimate import Estimate
 from gradproof.settings import Settings, Tolerance
 
 Mask = NDArray[np.bool_]
@@ -60,12 +61,10 @@ class Judgement:
     undecided: Mask
 
 
-def judge(analytic: Array, numeric: Array, bar: Array, spread: Array | None, tolerance: Array) -> Judgement:
+def judge(analytic: Array, numeric: Estimate, tolerance: Array) -> Judgement:
     """Judge entry by entry. An analytic number that is not finite is wrong wherever the numeric side is known."""
     with np.errstate(invalid="ignore"):
-        deviation = np.abs(analytic - numeric)
-        if spread is not None:
-            deviation = np.maximum(deviation - spread, 0.0)
+        deviation, bar = numeric.distance(analytic), numeric.bar
         known = bar <= tolerance
         if known.all():
             wrong = ~(deviation <= tolerance)

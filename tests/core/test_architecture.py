@@ -18,8 +18,9 @@ FILES = sorted(SOURCE.rglob("*.py"))
 LAYERS = (
     ("errors", "program"),
     ("precision", "settings", "norms"),
-    ("result", "metered", "compare"),
+    ("result", "metered"),
     ("reference",),
+    ("compare",),
     ("contracts",),
     ("evidence",),
     ("diagnose", "audit"),

@@ -15,6 +15,9 @@ from gradproof.program import Array, Program
 from gradproof.result import Finding, Place, Verdict
 from gradproof.settings import Tolerance
 
+# A gradient below this fraction of value over input is rounding.
+NEGLIGIBLE = 1e-12
+
 
 def combination(count: int, generator: np.random.Generator) -> Array:
     """Coefficients of different size and sign: +-2^k with k from -1 to 6."""
@@ -28,13 +31,16 @@ def check_linear(
     """`pulled` = pull(cotangent), `expected` = the same combination of the pulls that the cotangent was made of. What
     deviates because it is never the same twice is called so instead."""
     findings: list[Finding] = []
+    value_scale = rms(cotangent * program.value) * float(np.sqrt(cotangent.size))
     if np.array_equal(pulled, expected):  # as it is for a single cotangent: the weights are powers of two
         return ()
     for leaf in program.inputs:
         span = leaf.span
         if not leaf.size:
             continue
-        scale = rms(expected[span])
+        # A gradient that is zero but for rounding has no scale of its own; that of value over input stands in.
+        input_scale = rms(program.point[span]) or 1.0
+        scale = max(rms(expected[span]), NEGLIGIBLE * value_scale / (tolerance.relative * input_scale + 1e-300))
         with np.errstate(invalid="ignore"):
             deviation = np.abs(pulled[span] - expected[span])
         if np.max(deviation) <= tolerance.relative * scale:

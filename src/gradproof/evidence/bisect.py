@@ -146,7 +146,7 @@ def _adjudicate(task: Task, suspect: Suspect, coordinate: int, scale: float) -> 
     else:
         analytic = task.program.pull(one_hot)[:, coordinate]
     tolerance = entry_tolerance(numeric.value[0], scale, task.tolerance)
-    if not judge(analytic, numeric.value[0], numeric.bar[0], numeric.spread[0], tolerance).wrong[0]:
+    if not judge(analytic[None], numeric, tolerance[None]).wrong.any():
         return None
     return Entry(
         Place(suspect.output.spot(row), suspect.input.spot(coordinate)),

@@ -8,7 +8,7 @@ import numpy as np
 
 from gradproof.compare import Judgement, Mask, judge
 from gradproof.evidence.gathered import Task
-from gradproof.evidence.wording import kink_remark
+from gradproof.evidence.wording import kink_remark, stairs_remark
 from gradproof.norms import rms
 from gradproof.program import Array, Leaf, leaf_at
 from gradproof.reference.estimate import Estimate, Kind, Kinds
@@ -17,9 +17,6 @@ from gradproof.result import Comparison, Entry, Finding, Place, Power, Verdict
 
 # How many of the wrong entries of a block are named; all are counted.
 NAMED = 8
-
-# Of one block: analytic, numeric, bar, spread (None without kinks), tolerance.
-Parts = tuple[Array, Array, Array, Array | None, Array]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,17 +39,9 @@ def comparisons_of(task: Task, analytic: dict[str, Array], measured: Measured) -
 
 def _compare_block(task: Task, mode: str, jacobian: Array, measured: Measured, pair: tuple[Leaf, Leaf]) -> Comparison:
     output, leaf = pair
-    numeric = measured.estimate
     block = (leaf.span, output.span)
-    plain = not numeric.kind.any()
-    parts = (
-        jacobian[block],
-        numeric.value[block],
-        numeric.bar[block],
-        None if plain else numeric.spread[block],
-        measured.tolerance[block],
-    )
-    judgement = judge(*parts)
+    analytic, numeric, tolerance = jacobian[block], measured.estimate.block(*block), measured.tolerance[block]
+    judgement = judge(analytic, numeric, tolerance)
     # NaN or inf in the value itself: nothing can be said of those outputs, and they are reported on their own.
     defined = np.isfinite(task.program.value[output.span])
     if not defined.all():
@@ -61,38 +50,37 @@ def _compare_block(task: Task, mode: str, jacobian: Array, measured: Measured, p
     found: tuple[Entry, ...] = ()
     if judgement.wrong.any():
         verdict = Verdict.WRONG
-        found = _entries(judgement.wrong, parts, output, leaf)
+        found = _entries(judgement.wrong, (analytic, numeric, tolerance), pair)
     elif judgement.undecided.any():
-        doubtful = judgement.undecided & ~_negligible(task, numeric, output, leaf)
+        doubtful = judgement.undecided & ~_negligible(task, numeric, pair)
         if doubtful.any():
             verdict = Verdict.UNDECIDED
-            found = _entries(doubtful, parts, output, leaf)
-            reason = _reason(numeric.kind[block][doubtful], task)
+            found = _entries(doubtful, (analytic, numeric, tolerance), pair)
+            reason = _reason(numeric.kind[doubtful], task)
     return Comparison(
         order=task.order,
         mode=mode,
         output=output,
         input=leaf,
         scope="entries",
-        analytic=parts[0].T,
-        numeric=parts[1].T,
-        bar=parts[2].T,
-        tolerance=parts[4].T,
+        analytic=analytic.T,
+        numeric=numeric.value.T,
+        bar=numeric.bar.T,
+        tolerance=tolerance.T,
         verdict=verdict,
         found=found,
         wrong=int(np.count_nonzero(judgement.wrong)),
-        entries=parts[0].size,
+        entries=analytic.size,
         reason=reason,
-        spread=None if parts[3] is None else parts[3].T,
+        spread=numeric.spread.T if numeric.kind.any() else None,
     )
 
 
-def _negligible(task: Task, numeric: Estimate, output: Leaf, leaf: Leaf) -> Mask:
+def _negligible(task: Task, numeric: Estimate, pair: tuple[Leaf, Leaf]) -> Mask:
     """The bars that are narrow enough because the whole block is zero within them."""
-    block = (leaf.span, output.span)
-    if (np.abs(numeric.value[block]) > numeric.bar[block]).any():
-        return np.zeros(numeric.bar[block].shape, dtype=bool)
-    return np.asarray(numeric.bar[block] <= negligible(task, output, leaf))
+    if (np.abs(numeric.value) > numeric.bar).any():
+        return np.zeros(numeric.bar.shape, dtype=bool)
+    return np.asarray(numeric.bar <= negligible(task, *pair))
 
 
 def negligible(task: Task, output: Leaf, leaf: Leaf) -> Array:
@@ -111,12 +99,12 @@ def _reason(kinds: Kinds, task: Task) -> str:
     return names.get(commonest, "precision" if low else "noise")
 
 
-def _entries(mask: Mask, parts: Parts, output: Leaf, leaf: Leaf) -> tuple[Entry, ...]:
-    """The entries in `mask`, the worst first."""
+def _entries(mask: Mask, sides: tuple[Array, Estimate, Array], pair: tuple[Leaf, Leaf]) -> tuple[Entry, ...]:
+    """The entries in `mask`, the worst first; `sides` are analytic, numeric and tolerance."""
+    output, leaf = pair
     rows, columns = np.nonzero(mask)
-    analytic, numeric, bar, spread, tolerance = (
-        np.zeros(rows.size) if part is None else part[rows, columns] for part in parts
-    )
+    analytic, tolerance = sides[0][rows, columns], sides[2][rows, columns]
+    numeric, bar, spread = (part[rows, columns] for part in (sides[1].value, sides[1].bar, sides[1].spread))
     with np.errstate(invalid="ignore"):
         excess = np.maximum(np.abs(analytic - numeric) - spread, 0.0) / (tolerance + bar + 1e-300)
     worst = np.argsort(-np.nan_to_num(excess, nan=np.inf, posinf=np.inf), kind="stable")[:NAMED]
@@ -134,18 +122,19 @@ def _entries(mask: Mask, parts: Parts, output: Leaf, leaf: Leaf) -> tuple[Entry,
 
 
 def kinks_of(task: Task, numeric: Estimate) -> tuple[Finding, ...]:
-    """Kinks where the gradient is a valid subgradient: worth saying, not a mistake."""
+    """Kinks and stairs where the gradient is one of several valid ones: worth saying, not a mistake."""
     if not numeric.kind.any():
         return ()
-    rows, columns = np.nonzero(numeric.kind == Kind.KINK)
-    if not rows.size:
-        return ()
-    output = leaf_at(task.program.outputs, int(columns[0]))
-    leaf = leaf_at(task.program.inputs, int(rows[0]))
-    place = Place(output.spot(int(columns[0])), leaf.spot(int(rows[0])))
-    low = float(numeric.value[rows[0], columns[0]] - numeric.spread[rows[0], columns[0]])
-    high = float(numeric.value[rows[0], columns[0]] + numeric.spread[rows[0], columns[0]])
-    return (kink_remark(place, rows.size, low, high),)
+    findings = []
+    for kind, remark in ((Kind.KINK, kink_remark), (Kind.STAIRS, stairs_remark)):
+        rows, columns = np.nonzero(numeric.kind == kind)
+        if rows.size:
+            output = leaf_at(task.program.outputs, int(columns[0]))
+            leaf = leaf_at(task.program.inputs, int(rows[0]))
+            place = Place(output.spot(int(columns[0])), leaf.spot(int(rows[0])))
+            value, spread = numeric.value[rows[0], columns[0]], numeric.spread[rows[0], columns[0]]
+            findings.append(remark(place, rows.size, float(value - spread), float(value + spread)))
+    return tuple(findings)
 
 
 def power_of(task: Task, measured: Measured) -> Power | None:

@@ -49,7 +49,7 @@ def block_tolerances(task: Task, numeric: Estimate) -> Array:
             block = (leaf.span, output.span)
             size = numeric.value[block]
             if not plain:
-                size = np.where(numeric.kind[block] <= Kind.KINK, np.abs(size) + numeric.spread[block], 0.0)
+                size = np.where(numeric.kind[block] <= Kind.STAIRS, np.abs(size) + numeric.spread[block], 0.0)
             result[block] = entry_tolerance(size, rms(size), task.tolerance)
     return result
 
@@ -142,7 +142,7 @@ def _confirm(task: Task, field: Field, analytic: dict[str, Array], measured: Mea
     while True:
         excess = np.zeros(len(numeric.value))
         for jacobian in analytic.values():
-            wrong = judge(jacobian, numeric.value, numeric.bar, numeric.spread, tolerance).wrong
+            wrong = judge(jacobian, numeric, tolerance).wrong
             if wrong.any():
                 deviation = np.where(wrong, np.abs(jacobian - numeric.value) / (tolerance + numeric.bar + 1e-300), 0.0)
                 excess = np.fmax(excess, np.nan_to_num(deviation.max(axis=1), nan=np.inf))

@@ -29,6 +29,18 @@ def kink_remark(place: Place, count: int, low: float, high: float) -> Finding:
     )
 
 
+def stairs_remark(place: Place, count: int, low: float, high: float) -> Finding:
+    more = f" (and at {count - 1} more entries)" if count > 1 else ""
+    return Finding(
+        "stairs",
+        Verdict.RIGHT,
+        place,
+        f"{place} moves in stairs{more}: its slope is {low:.6g} or {high:.6g}, on a tread or across them; what lies "
+        "between passes",
+        "Make the function exact (a tighter solver tolerance, no rounding inside) to check an ordinary derivative.",
+    )
+
+
 def mismatch(comparison: Comparison) -> Finding:
     """The finding of a block that is wrong."""
     worst = comparison.worst

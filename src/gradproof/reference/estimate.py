@@ -19,9 +19,10 @@ class Kind(IntEnum):
 
     SMOOTH = 0
     KINK = 1  # left and right slopes both exist and differ
-    EDGE = 2  # finite on one side only: the point lies on the border of the domain
-    JUMP = 3  # the function itself jumps here
-    ROUGH = 4  # no step resolves a slope: noise, or the function is not finite around the point
+    STAIRS = 2  # one slope on a tread, another across the stairs
+    EDGE = 3  # finite on one side only: the point lies on the border of the domain
+    JUMP = 4  # the function itself jumps here
+    ROUGH = 5  # no step resolves a slope: noise, or the function is not finite around the point
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class Estimate:
     """Derivatives along k directions of M outputs, all arrays (k, M).
 
     The true derivative lies within `bar` of `value`; at a kink every number within `spread` (plus bar) of it is a
-    valid subgradient. Outside kinks `spread` is zero.
+    valid subgradient, and on stairs both ends of that interval are, but nothing in between. Elsewhere it is zero.
     """
 
     value: Array
@@ -49,6 +50,18 @@ class Estimate:
             np.concatenate([one.spread for one in parts]),
             np.concatenate([one.kind for one in parts]),
         )
+
+    def distance(self, claimed: Array) -> Array:
+        """How far claimed derivatives are from the nearest valid one, as if the bar were zero."""
+        beyond: Array = np.abs(claimed - self.value)
+        if not self.kind.any():
+            return beyond
+        beyond -= self.spread
+        return np.where(self.kind == Kind.STAIRS, np.abs(beyond), np.maximum(beyond, 0.0))
+
+    def block(self, rows: slice, columns: slice) -> Estimate:
+        where = (rows, columns)
+        return Estimate(self.value[where], self.bar[where], self.spread[where], self.kind[where])
 
     def scaled(self, factor: Array) -> Estimate:
         """Every row divided by its own length: from derivative along a displacement to derivative along a unit."""

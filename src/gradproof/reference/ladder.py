@@ -146,18 +146,51 @@ def _rung(field: Field, displacements: Array, exponent: int) -> Rung:
 @np.errstate(invalid="ignore", over="ignore", divide="ignore")
 def _choose(rungs: Sequence[Rung], goal: Goal) -> Estimate:
     ordered = sorted(rungs, key=lambda rung: rung.exponent)
-    level, steady = noise_level(ordered)
+    noise = noise_level(ordered)
+    value, bar = _believed(ordered, noise.level, noise.steady)
+    pairs = [(rung.exponent, rung.slopes) for rung in ordered]
+    plain = classify(Estimate.smooth(value, bar), ~goal.met(value, bar), pairs)
+    if not noise.stairs.any():
+        return plain
+    return _on_stairs(plain, _believed(ordered, noise.height, noise.stairs), noise.stairs)
+
+
+def _believed(ordered: Sequence[Rung], level: Array, steady: NDArray[np.bool_]) -> tuple[Array, Array]:
+    """The rung to believe if the function values have at least this noise, at all steps where it is steady."""
     bars = []
     for rung in ordered:
         # What the rung saw itself may be small by luck; and where it saw no change at all, stairs may be the reason.
         missing = np.where(rung.unchanged, np.where(steady, level, 0.0), np.maximum(level - rung.slopes.sigma, 0.0))
         bars.append(rung.slopes.bar + NOISE_FACTOR * PER_STEP * missing * 2.0**-rung.exponent)
-    value, bar = lepski([rung.slopes.central for rung in ordered], bars)
-    return classify(Estimate.smooth(value, bar), ~goal.met(value, bar), [(r.exponent, r.slopes) for r in ordered])
+    return lepski([rung.slopes.central for rung in ordered], bars)
 
 
-def noise_level(ordered: Sequence[Rung]) -> tuple[Array, NDArray[np.bool_]]:
-    """The noise of the function values, as the rungs saw it, and whether it is the same at all steps.
+def _on_stairs(tread: Estimate, across: tuple[Array, Array], stairs: NDArray[np.bool_]) -> Estimate:
+    """A quantiser is right to say zero, and a solver's author to give the slope across the stairs that its tolerance
+    makes: where the two slopes differ, the interval between them is what is known."""
+    slope, slope_bar = across
+    both = stairs & (np.abs(tread.value - slope) > tread.bar + slope_bar) & (tread.spread == 0)
+    both &= np.isfinite(tread.bar) & np.isfinite(slope_bar)
+    return Estimate(
+        np.where(both, 0.5 * (tread.value + slope), np.where(stairs, slope, tread.value)),
+        np.where(both, np.maximum(tread.bar, slope_bar), np.where(stairs, slope_bar, tread.bar)),
+        np.where(both, 0.5 * np.abs(tread.value - slope), tread.spread),
+        np.where(both, np.uint8(Kind.STAIRS), tread.kind),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """Of the function values: its level, whether it is the same at all steps; the height of stairs, and where."""
+
+    level: Array
+    steady: NDArray[np.bool_]
+    height: Array
+    stairs: NDArray[np.bool_]
+
+
+def noise_level(ordered: Sequence[Rung]) -> Noise:
+    """The noise of the function values, as the rungs saw it.
 
     Rounding inside the function (1 + x - 1) makes stairs: over small steps nothing changes, and that must not count as
     a slope of zero. The height of stairs does not depend on the step, and no more does other noise: then the median of
@@ -179,8 +212,7 @@ def noise_level(ordered: Sequence[Rung]) -> tuple[Array, NDArray[np.bool_]]:
     taken = np.where(steady, total, np.minimum(total, 3))
     small = np.sort(np.where(valid & (count <= taken), seen, np.nan), axis=0)
     middle = np.take_along_axis(small, np.maximum((taken - 1) // 2, 0)[None], axis=0)[0]
-    height, broken = _stairs(seen, exponents)
-    return np.where(broken, height, np.nan_to_num(middle)), steady | broken
+    return Noise(np.nan_to_num(middle), steady, *_stairs(seen, exponents))
 
 
 def _stairs(seen: Array, exponents: Array) -> tuple[Array, NDArray[np.bool_]]:
