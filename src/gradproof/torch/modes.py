@@ -48,7 +48,7 @@ def reverse(
         )
     except (NotImplementedError, RuntimeError) as error:
         if _NO_REVERSE.search(str(error)):
-            raise Unsupported(f"no reverse mode: {first_line(error)}") from error
+            raise Unsupported(first_line(error)) from error
         raise
     return [None if gradient is None else dense(gradient) for gradient in gradients]
 
@@ -65,7 +65,7 @@ def forward(
             return [_tangent(value) for value in run(duals)]
     except (NotImplementedError, RuntimeError) as error:
         if isinstance(error, NotImplementedError) or _NO_FORWARD.search(str(error)):
-            raise Unsupported(f"no forward mode: {first_line(error)}") from error
+            raise Unsupported(first_line(error)) from error
         raise
 
 
@@ -80,7 +80,7 @@ def refuse_dead_ends(values: Sequence[torch.Tensor]) -> None:
     while waiting:
         node = waiting.pop()
         if node.name() == "torch::autograd::Error":
-            raise Unsupported(f"no reverse mode: {_message_of(node)}")
+            raise Unsupported(_message_of(node))
         for further, _ in node.next_functions:
             if further is not None and further not in seen:
                 seen.add(further)
