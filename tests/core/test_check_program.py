@@ -317,3 +317,20 @@ def test_a_wholly_wrong_gradient_costs_no_more_to_locate_than_a_single_entry(siz
 @pytest.mark.parametrize(("slope", "verdict"), [(0.5, Verdict.RIGHT), (-1.0, Verdict.RIGHT), (1.5, Verdict.WRONG)])
 def test_kinks_everywhere(slope: float, verdict: Verdict) -> None:
     assert run(elementwise(np.abs, lambda p: np.full(p.shape, slope), np.zeros(6))).verdict is verdict
+
+
+def test_a_narrow_tolerance_is_kept() -> None:
+    """Eight digits can be had in double precision; an error in the seventh is then wrong, and right by default."""
+    x = point(12)
+    assert run(elementwise(np.exp, np.exp, x), tolerance=1e-8).ok
+    wrong = np.exp(x)
+    wrong[3] *= 1 + 1e-7
+    assert run(elementwise(np.exp, lambda p: wrong, x), tolerance=1e-8).verdict is Verdict.WRONG
+    assert run(elementwise(np.exp, lambda p: wrong, x)).ok
+
+
+@pytest.mark.parametrize("size", [12, 30_000])
+def test_a_large_offset_does_not_drown_the_derivative(size: int) -> None:
+    x = point(size)
+    assert run(elementwise(lambda p: 1e4 + np.sin(p), np.cos, x)).ok
+    assert run(elementwise(lambda p: 1e4 + np.sin(p), lambda p: 1.01 * np.cos(p), x)).verdict is Verdict.WRONG

@@ -83,11 +83,19 @@ def _negligible(task: Task, numeric: Estimate, pair: tuple[Leaf, Leaf]) -> Mask:
     return np.asarray(numeric.bar <= negligible(task, *pair))
 
 
-def negligible(task: Task, output: Leaf, leaf: Leaf) -> Array:
+def unimportant_changes(task: Task) -> Array:
     """A block of zeros has no scale to be judged by. It is good enough to know that moving the input by its own size
-    changes the output by less than the tolerance: the derivative that does so, for each input coordinate (N, 1)."""
-    size = 2.0 ** -step_exponent(task.reference) * task.steps[leaf.span, None]
-    return np.asarray(task.tolerance.relative * rms(task.program.value[output.span]) / size)
+    changes the output by less than the tolerance: the change over one step that would do so, for each output (M,)."""
+    result = np.empty(task.program.value.size)
+    for output in task.program.outputs:
+        result[output.span] = rms(task.program.value[output.span])
+    result *= task.tolerance.relative * 2.0 ** step_exponent(task.reference)
+    return result
+
+
+def negligible(task: Task, output: Leaf, leaf: Leaf) -> Array:
+    """The same as a derivative, for each entry of a block."""
+    return np.asarray(unimportant_changes(task)[output.span] / task.steps[leaf.span, None])
 
 
 def _reason(kinds: Kinds, task: Task) -> str:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradproof.compare import entry_tolerance, judge
-from gradproof.evidence.blocks import Measured, comparisons_of, kinks_of, negligible, power_of
+from gradproof.evidence.blocks import Measured, comparisons_of, kinks_of, negligible, power_of, unimportant_changes
 from gradproof.evidence.gathered import Gathered, Task
 from gradproof.norms import rms
 from gradproof.program import Array, Program
@@ -67,19 +67,24 @@ def _glance(task: Task, field: Field, analytic: dict[str, Array]) -> tuple[Estim
     bar = np.empty_like(value)
     doubtful = np.zeros(count, dtype=bool)
     scales = _block_scales(task, analytic)
+    strictness = ENTRY.within(task.tolerance.relative)
+    unimportant = unimportant_changes(task)
     batch = max(1, field.rows // 2)
     for first in range(0, count, batch):
         rows = slice(first, min(first + batch, count))
         length = steps[rows, None]
-        seen = glance(field, _displacements(steps, np.arange(rows.start, rows.stop)), ENTRY)
-        size = np.abs(seen.slope)
+        seen = glance(field, _displacements(steps, np.arange(rows.start, rows.stop)), strictness)
+        size, enough = np.abs(seen.slope), np.zeros_like(seen.slope)
         for leaf in task.program.inputs:
             own = slice(max(leaf.start - first, 0), max(leaf.stop - first, 0))
             np.maximum(size[own], scales[leaf.path] * length[own], out=size[own])
-        agreed = np.logical_and.reduce([seen.agrees(one[rows] * length, size) for one in analytic.values()])
-        doubtful[rows] = not analytic or ~agreed.all(axis=1)
+            enough[own] = np.where(scales[leaf.path] > 0, 0.0, unimportant)
+        np.maximum(enough, 0.5 * task.tolerance.relative * size, out=enough)
+        known = seen.bar(size)
+        sides = [seen.agrees(one[rows] * length, size) for one in analytic.values()]
+        doubtful[rows] = ~np.logical_and.reduce([known <= enough, *sides]).all(axis=1)
         np.divide(seen.slope, length, out=value[rows])
-        np.divide(seen.bar(size), length, out=bar[rows])
+        np.divide(known, length, out=bar[rows])
     return Estimate.smooth(value, bar), np.flatnonzero(doubtful)
 
 

@@ -140,9 +140,16 @@ def measure(task: Task, probe: Probe, analytic: dict[str, Sums]) -> Outcome:
     rows = []
     for i, leaf in enumerate(task.program.inputs):
         displacement = part(probe.direction, leaf)
-        seen = glance(field, displacement, PROBE)
-        if all(seen.agrees(sums.total[[i]], size[[i]]).all() for sums in analytic.values()):
-            rows.append(Estimate.smooth(seen.slope, seen.bar(size[[i]])))
+        seen = glance(field, displacement, PROBE.within(task.tolerance.relative))
+        known = seen.bar(size[[i]])
+        enough = [
+            max(task.tolerance.relative * size[i, o], _negligible(task, seen.slope[0, o], known[0, o], output))
+            for o, output in enumerate(task.program.outputs)
+        ]
+        if (known[0] <= enough).all() and all(
+            seen.agrees(sums.total[[i]], size[[i]]).all() for sums in analytic.values()
+        ):
+            rows.append(Estimate.smooth(seen.slope, known))
         else:
             goal = Goal(0.5 * task.tolerance.relative * size[[i]], 0.5 * task.tolerance.relative)
             rows.append(refine(field, displacement, first_look(field, displacement), goal))

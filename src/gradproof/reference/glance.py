@@ -25,6 +25,10 @@ class Strictness:
     agree: float
     bend: float
 
+    def within(self, tolerance: float) -> Strictness:
+        """Strict enough for a narrow tolerance too."""
+        return Strictness(min(self.agree, 0.1 * tolerance), self.bend)
+
 
 # A single entry is its own size. A probe sums many, and must not overlook one of them.
 ENTRY = Strictness(agree=1e-8, bend=1e-2)
