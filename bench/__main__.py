@@ -66,7 +66,7 @@ def _options() -> argparse.Namespace:
 
 
 def _summary(claims: list[Claim]) -> Table:
-    table = Table("Summary", ("what", "promised", "measured", "holds"))
+    table = Table("Summary", ("what", "aim", "measured", "holds"))
     for claim in claims:
         table.add(claim.what, claim.promised, claim.measured, "yes" if claim.holds else "NO")
     return table
@@ -85,7 +85,7 @@ def _write_readme(claims: list[Claim]) -> None:
     _, found, after = rest.partition(CLOSING)
     if not found:
         raise SystemExit(f"{README} has no {OPENING} ... {CLOSING}")
-    lines = ["", "| what | promised | measured |", "|---|---|---|"]
+    lines = ["", "| what | aim | measured |", "|---|---|---|"]
     lines += [f"| {claim.what} | {claim.promised} | {claim.measured} |" for claim in claims]
     lines += ["", f"Measured by `make bench` on {_machine()}.", ""]
     README.write_text(before + OPENING + "\n".join(lines) + CLOSING + after)
