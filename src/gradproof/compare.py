@@ -32,11 +32,7 @@ CLEAR = 4.0
 def tolerance_for(settings: Settings, program: Program) -> Tolerance:
     if settings.tolerance is not None:
         return settings.tolerance
-    coarsest = max(
-        (precision.of(leaf.dtype) for leaf in program.inputs + program.outputs),
-        key=lambda one: one.roundoff,
-        default=precision.DOUBLE,
-    )
+    coarsest = precision.coarsest(program.inputs + program.outputs)
     if coarsest is precision.DOUBLE:
         return Tolerance(relative=DOUBLE_TOLERANCE)
     terms = max(program.point.size, program.value.size, 2)

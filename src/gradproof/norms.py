@@ -20,6 +20,11 @@ def rows_dot(rows: Array, vector: Array) -> Array:
     return np.asarray(np.einsum("ki,i->k", rows, vector))
 
 
+def largest(values: Array) -> float:
+    """The largest absolute value, without a copy; 0 when there are none."""
+    return max(float(np.max(values, initial=0.0)), -float(np.min(values, initial=0.0)))
+
+
 def rms(values: Array) -> float:
     """Root mean square of the finite entries, safe against overflow; 0 when there are none."""
     if values.size == 0:

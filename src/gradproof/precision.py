@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
-from gradproof.program import Array
+from gradproof.program import Array, Leaf
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,3 +50,8 @@ _BY_DTYPE = {
 def of(dtype: str) -> Precision:
     """The precision of one real number of this dtype; a dtype without an entry is treated as half precision."""
     return _BY_DTYPE.get(dtype, HALF)
+
+
+def coarsest(leaves: Iterable[Leaf]) -> Precision:
+    """The widest-rounding format among the leaves: it makes the noise. Double where there are none."""
+    return max((of(leaf.dtype) for leaf in leaves), key=lambda one: one.roundoff, default=DOUBLE)

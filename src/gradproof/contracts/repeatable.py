@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradproof.norms import rms
-from gradproof.precision import of
+from gradproof.precision import coarsest, of
 from gradproof.program import Array, Program, Spot
 from gradproof.result import Finding, Place, Verdict
 
@@ -41,10 +41,10 @@ def check_repeated(program: Program, first: Array, second: Array) -> tuple[Findi
     """Two pulls of the same cotangent."""
     if np.array_equal(first, second):
         return ()
+    roundoff = coarsest(program.inputs + program.outputs).roundoff
     for leaf in program.inputs:
         before, after = first[leaf.span], second[leaf.span]
-        coarsest = max(of(other.dtype).roundoff for other in (*program.inputs, *program.outputs))
-        allowed = ROUNDINGS * coarsest * max(rms(before), rms(after))
+        allowed = ROUNDINGS * roundoff * max(rms(before), rms(after))
         spread = np.abs(before - after)
         if np.nanmax(spread, initial=0.0) > allowed:
             return (

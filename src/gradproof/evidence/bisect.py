@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gradproof.compare import entry_tolerance, judge
-from gradproof.evidence.gathered import Task
+from gradproof.evidence.gathered import Task, restricted
 from gradproof.norms import dot, rms
 from gradproof.program import Array, Leaf
 from gradproof.reference.field import CHUNK, Field, projected
@@ -43,10 +43,9 @@ class Suspect:
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """The wrong entries found; how many columns were adjudicated; what to say when none was wrong."""
+    """The wrong entries found, and what to say when none was wrong."""
 
     found: tuple[Entry, ...]
-    adjudicated: int
     remark: str = ""
 
 
@@ -78,7 +77,7 @@ def locate(task: Task, suspect: Suspect) -> Located:
                 found.append(entry)
     found.sort(key=lambda entry: -entry.deviation / (entry.tolerance + entry.bar + 1e-300))
     remark = "" if found else "the deviation is spread over entries that are each within tolerance"
-    return Located(tuple(found), adjudicated, remark)
+    return Located(tuple(found), remark)
 
 
 class Sides(NamedTuple):
@@ -119,8 +118,7 @@ def _halves(task: Task, suspect: Suspect, sides: Sides, part: Part) -> list[Part
 
 def _deviation(task: Task, suspect: Suspect, sides: Sides, span: slice) -> tuple[float, float]:
     """Analytic - numeric for a part of the direction, and its bar."""
-    part = np.zeros((1, suspect.direction.size))
-    part[0, span] = suspect.direction[span]
+    part = restricted(suspect.direction, span)
     wanted = 0.05 * abs(suspect.deviation) if np.isfinite(suspect.deviation) else 0.0
     goal = Goal(np.full((1, 1), wanted), task.tolerance.relative)
     numeric = refine(sides.field, part, first_look(sides.field, part), goal)
@@ -201,7 +199,6 @@ def _worst_output(task: Task, suspect: Suspect, coordinate: int, column: Array) 
 
 
 def _row_deviation(task: Task, suspect: Suspect, coordinate: int, column: Array, part: slice) -> float:
-    cotangent = np.zeros((1, column.size))
-    cotangent[0, part] = suspect.cotangent[part]
+    cotangent = restricted(suspect.cotangent, part)
     gap = float(task.program.pull(cotangent)[0, coordinate] - dot(cotangent[0, part], column[part]))
     return abs(gap) if np.isfinite(gap) else float("inf")

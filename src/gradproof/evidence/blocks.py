@@ -9,7 +9,7 @@ import numpy as np
 from gradproof.compare import Judgement, Mask, judge
 from gradproof.evidence.gathered import Task
 from gradproof.evidence.wording import kink_remark, stairs_remark
-from gradproof.norms import rms
+from gradproof.norms import largest, rms
 from gradproof.program import Array, Leaf, leaf_at
 from gradproof.reference.estimate import Estimate, Kind, Kinds
 from gradproof.reference.steps import step_exponent
@@ -151,10 +151,9 @@ def power_of(task: Task, measured: Measured) -> Power | None:
     for output in task.program.outputs:
         for leaf in task.program.inputs:
             block = (leaf.span, output.span)
-            value = measured.estimate.value[block]
-            largest = max(float(np.max(value, initial=0.0)), -float(np.min(value, initial=0.0)))
-            if largest > 0:
+            top = largest(measured.estimate.value[block])
+            if top > 0:
                 error = float(np.max(measured.tolerance[block])) + float(np.max(measured.estimate.bar[block]))
-                if error / largest >= relative:
-                    worst, relative = error, error / largest
+                if error / top >= relative:
+                    worst, relative = error, error / top
     return Power(worst, relative, 1.0) if relative > 0 else None

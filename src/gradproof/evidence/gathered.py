@@ -30,3 +30,10 @@ class Gathered:
     comparisons: tuple[Comparison, ...]
     findings: tuple[Finding, ...]
     power: Power | None
+
+
+def restricted(vector: Array, span: slice) -> Array:
+    """One row: the vector, and zero outside the span."""
+    row = np.zeros((1, vector.size))
+    row[0, span] = vector[span]
+    return row

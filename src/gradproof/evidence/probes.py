@@ -13,10 +13,10 @@ import numpy as np
 from gradproof.compare import CLEAR
 from gradproof.contracts.linear import check_linear, combination
 from gradproof.evidence.bisect import Located, Suspect, locate
-from gradproof.evidence.gathered import Gathered, Task
+from gradproof.evidence.gathered import Gathered, Task, restricted
 from gradproof.evidence.wording import kink_remark
-from gradproof.norms import dot, rms
-from gradproof.precision import of
+from gradproof.norms import dot, largest, rms
+from gradproof.precision import DOUBLE, coarsest
 from gradproof.program import Array, Leaf, Spot
 from gradproof.reference.estimate import Estimate, Kind
 from gradproof.reference.field import by_leaf
@@ -68,12 +68,8 @@ def draw(task: Task) -> Probe:
 
 
 def part(vector: Array, leaf: Leaf) -> Array:
-    """One row: the vector restricted to a leaf."""
-    if leaf.size == vector.size:
-        return vector[None]
-    row = np.zeros((1, vector.size))
-    row[0, leaf.span] = vector[leaf.span]
-    return row
+    """One row: the vector restricted to a leaf; no copy if that is all of it."""
+    return vector[None] if leaf.size == vector.size else restricted(vector, leaf.span)
 
 
 def pulls(task: Task, drawn: list[Probe]) -> tuple[list[Sums], tuple[Finding, ...]]:
@@ -90,7 +86,7 @@ def pulls(task: Task, drawn: list[Probe]) -> tuple[list[Sums], tuple[Finding, ..
             gradient = program.pull(part(probe.cotangent, output))[0]
             for i, leaf in enumerate(program.inputs):
                 terms = probe.direction[leaf.span] * gradient[leaf.span]
-                _enter(found, (i, o), terms, _largest(gradient[leaf.span]))
+                _enter(found, (i, o), terms, largest(gradient[leaf.span]))
             weight = next(weights)
             gradient *= weight
             expected = gradient if expected is None else np.add(expected, gradient, out=expected)
@@ -109,10 +105,10 @@ def pushes(task: Task, drawn: list[Probe]) -> list[Sums]:
         found = _empty_sums(task)
         for i, leaf in enumerate(program.inputs):
             tangent = program.push(part(probe.direction, leaf))[0]
-            length = max(_largest(probe.direction[leaf.span]), 1e-300)
+            length = max(largest(probe.direction[leaf.span]), 1e-300)
             for o, output in enumerate(program.outputs):
                 terms = tangent[output.span] * probe.cotangent[output.span]
-                _enter(found, (i, o), terms, _largest(tangent[output.span]) / length)
+                _enter(found, (i, o), terms, largest(tangent[output.span]) / length)
         sums.append(found)
     return sums
 
@@ -122,20 +118,16 @@ def _empty_sums(task: Task) -> Sums:
     return Sums(np.zeros(shape), np.zeros(shape), np.zeros(shape))
 
 
-def _enter(sums: Sums, where: tuple[int, int], terms: Array, largest: float) -> None:
+def _enter(sums: Sums, where: tuple[int, int], terms: Array, top: float) -> None:
     sums.total[where] = np.sum(terms)
     sums.size[where] = np.sqrt(dot(terms, terms))
-    sums.largest[where] = largest
-
-
-def _largest(values: Array) -> float:
-    return max(float(np.max(values, initial=0.0)), -float(np.min(values, initial=0.0)))
+    sums.largest[where] = top
 
 
 def measure(task: Task, probe: Probe, analytic: dict[str, Sums]) -> Outcome:
     """The numeric side of a probe, input leaf by input leaf: a glance, and the ladder where that leaves a doubt."""
     size = np.nan_to_num(np.maximum.reduce([sums.size for sums in analytic.values()]))
-    coarsest = max((of(leaf.dtype).roundoff for leaf in task.program.inputs + task.program.outputs), default=0.0)
+    roundoff = coarsest(task.program.inputs + task.program.outputs).roundoff
     field = by_leaf(task.reference, probe.cotangent)
     rows = []
     for i, leaf in enumerate(task.program.inputs):
@@ -153,7 +145,7 @@ def measure(task: Task, probe: Probe, analytic: dict[str, Sums]) -> Outcome:
         else:
             goal = Goal(0.5 * task.tolerance.relative * size[[i]], 0.5 * task.tolerance.relative)
             rows.append(refine(field, displacement, first_look(field, displacement), goal))
-    return Outcome(probe, Estimate.stacked(rows), analytic, size, ROUNDING_FACTOR * coarsest * size)
+    return Outcome(probe, Estimate.stacked(rows), analytic, size, ROUNDING_FACTOR * roundoff * size)
 
 
 def gather(task: Task, outcomes: list[Outcome]) -> Gathered:
@@ -176,7 +168,7 @@ def _judge_pair(task: Task, mode: str, outcomes: list[Outcome], o: int, i: int) 
     rounding = np.array([outcome.rounding[i, o] for outcome in outcomes])
     tolerance = task.tolerance.relative * np.array([outcome.size[i, o] for outcome in outcomes])
     excess = np.maximum(np.abs(analytic - numeric) - spread, 0.0) - bar - rounding
-    located = Located((), 0)
+    located = Located(())
     verdict, reason = Verdict.RIGHT, ""
     if not np.isfinite(analytic).all() or np.nanmax(excess, initial=0.0) > 0.0:
         worst = int(np.argmax(np.nan_to_num(excess / np.maximum(bar, 1e-300), nan=np.inf)))
@@ -230,7 +222,7 @@ def _reason(task: Task, outcomes: list[Outcome], i: int, o: int) -> str:
         return "jump"
     if Kind.EDGE in kinds:
         return "domain"
-    return "precision" if any(of(leaf.dtype).bits < 53 for leaf in task.reference.inputs) else "noise"
+    return "precision" if coarsest(task.reference.inputs) is not DOUBLE else "noise"
 
 
 def _kinks(task: Task, outcomes: list[Outcome]) -> list[Finding]:
@@ -251,10 +243,10 @@ def _power(task: Task, outcomes: list[Outcome], comparisons: tuple[Comparison, .
         o = task.program.outputs.index(comparison.output)
         if not comparison.entries or comparison.verdict is not Verdict.RIGHT:
             continue
-        largest = float(outcomes[0].analytic[comparison.mode].largest[i, o])
+        top = float(outcomes[0].analytic[comparison.mode].largest[i, o])
         slack = DOUBTED * float(comparison.bar[0] + comparison.deviation[0])
         error = slack / (0.25 * float(np.min(task.steps[comparison.input.span])))
-        error = max(error, task.tolerance.relative * largest)
-        if largest > 0 and error / largest >= relative:
-            worst, relative = error, error / largest
+        error = max(error, task.tolerance.relative * top)
+        if top > 0 and error / top >= relative:
+            worst, relative = error, error / top
     return Power(worst, relative, 0.0) if relative > 0 else None

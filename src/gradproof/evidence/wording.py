@@ -18,25 +18,27 @@ UNDECIDED_HINTS = {
 }
 
 
+def _and_more(count: int) -> str:
+    return f" (and at {count - 1} more entries)" if count > 1 else ""
+
+
 def kink_remark(place: Place, count: int, low: float, high: float) -> Finding:
-    more = f" (and at {count - 1} more entries)" if count > 1 else ""
     return Finding(
         "kink",
         Verdict.RIGHT,
         place,
-        f"{place} has a kink at this point{more}: every value from {low:.6g} to {high:.6g} is a valid subgradient",
+        f"{place} has a kink at this point{_and_more(count)}: every value from {low:.6g} to {high:.6g} is a valid "
+        "subgradient",
         "Move the point away from the kink to check an ordinary derivative.",
     )
 
 
 def stairs_remark(place: Place, count: int, low: float, high: float) -> Finding:
-    more = f" (and at {count - 1} more entries)" if count > 1 else ""
     return Finding(
         "stairs",
         Verdict.RIGHT,
         place,
-        f"{place} moves in stairs{more}: its slope is {low:.6g} or {high:.6g}, on a tread or across them; what lies "
-        "between passes",
+        f"{place} moves in stairs{_and_more(count)}: its slope is {low:.6g} or {high:.6g}, on a tread or across them",
         "Make the function exact (a tighter solver tolerance, no rounding inside) to check an ordinary derivative.",
     )
 
@@ -66,7 +68,9 @@ def mismatch(comparison: Comparison) -> Finding:
         extent = f"{comparison.wrong} of {comparison.entries} entries"
     else:
         extent = f"at least {max(comparison.wrong, 1)} of {comparison.entries} entries"
-    return Finding("mismatch", Verdict.WRONG, place, f"the {name} is wrong in {extent}; worst at {place}")
+    rule = "backward" if comparison.mode == "reverse" else "the forward rule"
+    hint = f"Look at how {rule} computes the derivative with respect to {comparison.input.path} at this index."
+    return Finding("mismatch", Verdict.WRONG, place, f"the {name} is wrong in {extent}; worst at {place}", hint)
 
 
 def undecided(comparison: Comparison) -> Finding:

@@ -68,9 +68,6 @@ class Estimate:
         column = factor[:, None]
         return Estimate(self.value * column, self.bar * np.abs(column), self.spread * np.abs(column), self.kind)
 
-    def take(self, rows: NDArray[np.intp]) -> Estimate:
-        return Estimate(self.value[rows], self.bar[rows], self.spread[rows], self.kind[rows])
-
     def put(self, rows: NDArray[np.intp], other: Estimate) -> None:
         """Overwrite some rows with better ones; used while an estimate is being built, before anyone else sees it."""
         self.value[rows] = other.value

@@ -47,7 +47,7 @@ def by_leaf(program: Program, cotangent: Array) -> Field:
 
 def _combined(program: Program, parts: Sequence[tuple[slice, Array]]) -> Field:
     """Independent roundings add up like a random walk, hence the root of the sum of squares."""
-    roundoff = max((precision.of(leaf.dtype).roundoff for leaf in program.outputs), default=0.0)
+    roundoff = precision.coarsest(program.outputs).roundoff
     terms = [weights * program.value[span] for span, weights in parts]
 
     def values(points: Array) -> Array:

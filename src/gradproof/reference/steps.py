@@ -46,7 +46,7 @@ def coordinate_steps(program: Program) -> Array:
 def step_exponent(program: Program) -> int:
     """log2 of step over scale: the cube root of the rounding error balances truncation against rounding in a central
     difference. The coarsest format of all decides, since it makes the noise."""
-    bits = min((precision.of(leaf.dtype).bits for leaf in program.inputs + program.outputs), default=53)
+    bits = precision.coarsest(program.inputs + program.outputs).bits
     return -16 if bits == precision.DOUBLE.bits else -round(bits / 3)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from gradproof.errors import Unsupported
 from gradproof.norms import rms
-from gradproof.precision import DOUBLE, of
+from gradproof.precision import DOUBLE, coarsest
 from gradproof.program import Program
 
 # The float64 value must agree with the native one to this many native roundings of the leaf's size; otherwise it is
@@ -16,17 +16,17 @@ ROUNDINGS = 256.0
 
 def widest(program: Program) -> tuple[Program, tuple[str, ...]]:
     """The program to take the numeric side from, and a note if it is not the obvious one."""
-    if all(of(leaf.dtype) is DOUBLE for leaf in program.inputs + program.outputs):
+    if coarsest(program.inputs + program.outputs) is DOUBLE:
         return program, ()
     try:
         wide = program.widened()
     except Unsupported as reason:
         return program, (f"the numeric side runs in the native precision: {reason}",)
-    coarsest = max(of(leaf.dtype).roundoff for leaf in program.inputs + program.outputs)
+    roundoff = coarsest(program.inputs + program.outputs).roundoff
     for leaf in program.outputs:
         native, better = program.value[leaf.span], wide.value[leaf.span]
         with np.errstate(invalid="ignore"):
-            apart = np.abs(native - better) > ROUNDINGS * coarsest * np.maximum(np.abs(better), rms(better))
+            apart = np.abs(native - better) > ROUNDINGS * roundoff * np.maximum(np.abs(better), rms(better))
         if apart.any():
             return program, (f"the numeric side runs in the native precision: {leaf.path} differs in float64",)
     return wide, ("the numeric side runs in float64, the gradient in its own precision",)
