@@ -14,12 +14,9 @@ def survivors(comparison: Comparison) -> tuple[str, ...]:
     """The mutants of this block that would not be called wrong."""
     with np.errstate(invalid="ignore", over="ignore"):
         # Where an entry is a hundred times its slack, every mutant moves it beyond. In most blocks the largest is.
-        if comparison.spread is None and comparison.analytic.size:
-            largest = np.unravel_index(np.argmax(np.abs(comparison.numeric)), comparison.numeric.shape)
-            analytic, numeric = comparison.analytic[largest], comparison.numeric[largest]
-            slack = comparison.tolerance[largest] + comparison.bar[largest] + abs(analytic - numeric)
-            if abs(analytic) * 0.01 > slack:
-                return ()
+        top = comparison.strongest
+        if top is not None and abs(top.analytic) * 0.01 > top.tolerance + top.bar + abs(top.analytic - top.numeric):
+            return ()
         slack = comparison.tolerance + comparison.bar
         if comparison.spread is not None:
             slack = slack + comparison.spread

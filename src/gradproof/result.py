@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -74,14 +74,30 @@ class Entry:
         return max(abs(self.analytic - self.numeric) - self.spread, 0.0)
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class Table:
+    """Both sides of a comparison, number by number; `spread` is that of an `Entry`, None where all are zero."""
+
+    analytic: Array
+    numeric: Array
+    bar: Array
+    tolerance: Array
+    spread: Array | None = None
+
+    def __call__(self) -> Table:
+        """A table is its own source."""
+        return self
+
+
 @dataclass(frozen=True, eq=False)
 class Comparison:
     """One (output leaf, input leaf) block of the Jacobian in one mode.
 
     `scope` is "entries" when every entry of the block was compared (the arrays then have the shape
     (output size, input size)), or "probes" when random combinations of all entries were (arrays of one number each
-    probe). `found` lists the single entries that were adjudicated WRONG, worst first; `wrong` counts the wrong ones
-    among those looked at.
+    probe). They are made by `source` when somebody asks for them. `found` lists the single entries that were
+    adjudicated WRONG, worst first; `wrong` counts the wrong ones among those looked at; `strongest` is the largest
+    derivative of a block that is right, where a wrong gradient would show most clearly.
     """
 
     order: int
@@ -89,16 +105,37 @@ class Comparison:
     output: Leaf
     input: Leaf
     scope: str
-    analytic: Array
-    numeric: Array
-    bar: Array
-    tolerance: Array
+    source: Callable[[], Table]
     verdict: Verdict
     found: tuple[Entry, ...] = ()
     wrong: int = 0
     entries: int = 0
     reason: str = ""
-    spread: Array | None = None
+    strongest: Entry | None = None
+
+    @cached_property
+    def _table(self) -> Table:
+        return self.source()
+
+    @property
+    def analytic(self) -> Array:
+        return self._table.analytic
+
+    @property
+    def numeric(self) -> Array:
+        return self._table.numeric
+
+    @property
+    def bar(self) -> Array:
+        return self._table.bar
+
+    @property
+    def tolerance(self) -> Array:
+        return self._table.tolerance
+
+    @property
+    def spread(self) -> Array | None:
+        return self._table.spread
 
     @property
     def worst(self) -> Entry | None:

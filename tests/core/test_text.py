@@ -11,7 +11,7 @@ from rich.console import Console
 
 from gradproof.program import Leaf, Skipped, Spot
 from gradproof.render.text import LISTED, number, panel, render, with_bar
-from gradproof.result import Comparison, Cost, Entry, Finding, Place, Power, Result, Verdict
+from gradproof.result import Comparison, Cost, Entry, Finding, Place, Power, Result, Table, Verdict
 from gradproof.settings import Settings
 
 NOWHERE = Place()
@@ -35,10 +35,7 @@ def comparison(output: Leaf, input: Leaf, *found: Entry, verdict: Verdict | None
         "output": output,
         "input": input,
         "scope": "entries",
-        "analytic": numeric * (1 + 1e-9),
-        "numeric": numeric,
-        "bar": np.full(2, 1e-11),
-        "tolerance": np.full(2, 1e-5),
+        "source": Table(numeric * (1 + 1e-9), numeric, np.full(2, 1e-11), np.full(2, 1e-5)),
         "verdict": verdict or (Verdict.WRONG if found else Verdict.RIGHT),
         "found": found,
         "wrong": len(found),

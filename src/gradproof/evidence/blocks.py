@@ -8,12 +8,12 @@ import numpy as np
 
 from gradproof.compare import Judgement, Mask, judge
 from gradproof.evidence.gathered import Task
+from gradproof.evidence.scales import negligible
 from gradproof.evidence.wording import kink_remark, stairs_remark
-from gradproof.norms import largest, rms
+from gradproof.norms import largest
 from gradproof.program import Array, Leaf, leaf_at
 from gradproof.reference.estimate import Estimate, Kind, Kinds
-from gradproof.reference.steps import step_exponent
-from gradproof.result import Comparison, Entry, Finding, Place, Power, Verdict
+from gradproof.result import Comparison, Entry, Finding, Place, Power, Table, Verdict
 
 # How many of the wrong entries of a block are named; all are counted.
 NAMED = 8
@@ -63,16 +63,15 @@ def _compare_block(task: Task, mode: str, jacobian: Array, measured: Measured, p
         output=output,
         input=leaf,
         scope="entries",
-        analytic=analytic.T,
-        numeric=numeric.value.T,
-        bar=numeric.bar.T,
-        tolerance=tolerance.T,
+        source=Table(
+            analytic.T, numeric.value.T, numeric.bar.T, tolerance.T, numeric.spread.T if numeric.kind.any() else None
+        ),
         verdict=verdict,
         found=found,
         wrong=int(np.count_nonzero(judgement.wrong)),
         entries=analytic.size,
         reason=reason,
-        spread=numeric.spread.T if numeric.kind.any() else None,
+        strongest=_strongest((analytic, numeric, tolerance), pair) if verdict is Verdict.RIGHT else None,
     )
 
 
@@ -81,21 +80,6 @@ def _negligible(task: Task, numeric: Estimate, pair: tuple[Leaf, Leaf]) -> Mask:
     if (np.abs(numeric.value) > numeric.bar).any():
         return np.zeros(numeric.bar.shape, dtype=bool)
     return np.asarray(numeric.bar <= negligible(task, *pair))
-
-
-def unimportant_changes(task: Task) -> Array:
-    """A block of zeros has no scale to be judged by. It is good enough to know that moving the input by its own size
-    changes the output by less than the tolerance: the change over one step that would do so, for each output (M,)."""
-    result = np.empty(task.program.value.size)
-    for output in task.program.outputs:
-        result[output.span] = rms(task.program.value[output.span])
-    result *= task.tolerance.finest * 2.0 ** step_exponent(task.reference)
-    return result
-
-
-def negligible(task: Task, output: Leaf, leaf: Leaf) -> Array:
-    """The same as a derivative, for each entry of a block."""
-    return np.asarray(unimportant_changes(task)[output.span] / task.steps[leaf.span, None])
 
 
 def _reason(kinds: Kinds, task: Task) -> str:
@@ -109,23 +93,33 @@ def _reason(kinds: Kinds, task: Task) -> str:
 
 def _entries(mask: Mask, sides: tuple[Array, Estimate, Array], pair: tuple[Leaf, Leaf]) -> tuple[Entry, ...]:
     """The entries in `mask`, the worst first; `sides` are analytic, numeric and tolerance."""
-    output, leaf = pair
     rows, columns = np.nonzero(mask)
     analytic, tolerance = sides[0][rows, columns], sides[2][rows, columns]
     numeric, bar, spread = (part[rows, columns] for part in (sides[1].value, sides[1].bar, sides[1].spread))
     with np.errstate(invalid="ignore"):
         excess = np.maximum(np.abs(analytic - numeric) - spread, 0.0) / (tolerance + bar + 1e-300)
     worst = np.argsort(-np.nan_to_num(excess, nan=np.inf, posinf=np.inf), kind="stable")[:NAMED]
-    return tuple(
-        Entry(
-            Place(output.spot(output.start + int(columns[k])), leaf.spot(leaf.start + int(rows[k]))),
-            float(analytic[k]),
-            float(numeric[k]),
-            float(bar[k]),
-            float(tolerance[k]),
-            float(spread[k]),
-        )
-        for k in worst
+    return tuple(_entry((int(rows[k]), int(columns[k])), sides, pair) for k in worst)
+
+
+def _strongest(sides: tuple[Array, Estimate, Array], pair: tuple[Leaf, Leaf]) -> Entry | None:
+    """The largest derivative of an ordinary block."""
+    if not sides[0].size or sides[1].kind.any():
+        return None
+    where = divmod(int(np.argmax(np.abs(sides[1].value))), pair[0].size)
+    return _entry(where, sides, pair)
+
+
+def _entry(where: tuple[int, int], sides: tuple[Array, Estimate, Array], pair: tuple[Leaf, Leaf]) -> Entry:
+    output, leaf = pair
+    analytic, numeric, tolerance = sides
+    return Entry(
+        Place(output.spot(output.start + where[1]), leaf.spot(leaf.start + where[0])),
+        float(analytic[where]),
+        float(numeric.value[where]),
+        float(numeric.bar[where]),
+        float(tolerance[where]),
+        float(numeric.spread[where]),
     )
 
 

@@ -6,13 +6,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradproof.compare import entry_tolerance, judge
-from gradproof.evidence.blocks import Measured, comparisons_of, kinks_of, negligible, power_of, unimportant_changes
+from gradproof.evidence.blocks import Measured, comparisons_of, kinks_of, power_of
 from gradproof.evidence.gathered import Gathered, Task
+from gradproof.evidence.glanced import Glanced, glance_columns, glance_groups
+from gradproof.evidence.pattern import pattern_of
+from gradproof.evidence.scales import negligible
+from gradproof.evidence.sure import gather_sure
 from gradproof.norms import rms
+from gradproof.precision import DOUBLE, coarsest
 from gradproof.program import Array, Program
 from gradproof.reference.estimate import Estimate, Kind
 from gradproof.reference.field import Field, field_of
-from gradproof.reference.glance import ENTRY, glance
 from gradproof.reference.ladder import Goal, first_look, refine, second_opinion
 from gradproof.result import Finding
 
@@ -22,9 +26,12 @@ CONFIRMED = 32
 
 def gather(task: Task, analytic: dict[str, Array], findings: tuple[Finding, ...]) -> Gathered:
     """Compare the Jacobians in `analytic` (mode -> (N, M) array) with the numeric one."""
-    reference = task.reference
-    field = field_of(reference)
-    numeric, doubtful = _glance(task, field, analytic)
+    field = field_of(task.reference)
+    glanced = _glance(task, field, analytic)
+    doubtful = glanced.doubtful
+    if not doubtful.size:
+        return gather_sure(task, analytic, glanced, findings)
+    numeric = glanced.block(slice(0, task.steps.size), slice(0, field.value.size))
     _look(field, task.steps, numeric, doubtful)
     measured = Measured(numeric, block_tolerances(task, numeric))
     if doubtful.size and _improve(task, field, measured) + _confirm(task, field, analytic, measured):
@@ -32,6 +39,16 @@ def gather(task: Task, analytic: dict[str, Array], findings: tuple[Finding, ...]
     return Gathered(
         comparisons_of(task, analytic, measured), findings + kinks_of(task, numeric), power_of(task, measured)
     )
+
+
+def _glance(task: Task, field: Field, analytic: dict[str, Array]) -> Glanced:
+    """Several columns at a time where that can be done; each by itself where it cannot, or leaves a doubt."""
+    if analytic and coarsest(task.reference.inputs) is DOUBLE:
+        pattern = pattern_of(tuple(analytic.values()), task.program.inputs)
+        glanced = glance_groups(task, field, analytic, pattern) if pattern is not None else None
+        if glanced is not None and not glanced.doubtful.size:
+            return glanced
+    return glance_columns(task, field, analytic)
 
 
 def columns(program: Program) -> Array:
@@ -58,46 +75,6 @@ def _displacements(steps: Array, coordinates: NDArray[np.intp]) -> Array:
     rows = np.zeros((len(coordinates), steps.size))
     rows[np.arange(len(coordinates)), coordinates] = steps[coordinates]
     return rows
-
-
-def _glance(task: Task, field: Field, analytic: dict[str, Array]) -> tuple[Estimate, NDArray[np.intp]]:
-    """Two evaluations for every column; and the columns in which some entry does not agree beyond doubt."""
-    count, steps = task.steps.size, task.steps
-    value = np.empty((count, field.value.size))
-    bar = np.empty_like(value)
-    doubtful = np.zeros(count, dtype=bool)
-    scales = _block_scales(task, analytic)
-    strictness = ENTRY.within(task.tolerance.finest)
-    unimportant = unimportant_changes(task)
-    batch = max(1, field.rows // 2)
-    for first in range(0, count, batch):
-        rows = slice(first, min(first + batch, count))
-        length = steps[rows, None]
-        seen = glance(field, _displacements(steps, np.arange(rows.start, rows.stop)), strictness)
-        size, enough = np.abs(seen.slope), np.empty_like(seen.slope)
-        for leaf in task.program.inputs:
-            own = slice(max(leaf.start - first, 0), max(leaf.stop - first, 0))
-            scale = scales[leaf.path]
-            granted = entry_tolerance(seen.slope[own] / length[own], scale, task.tolerance) * (0.5 * length[own])
-            enough[own] = np.where(scale > 0, granted, np.maximum(granted, unimportant))
-            np.maximum(size[own], scale * length[own], out=size[own])
-        known = seen.bar(size)
-        sides = [seen.agrees(one[rows] * length, size) for one in analytic.values()]
-        doubtful[rows] = ~np.logical_and.reduce([known <= enough, *sides]).all(axis=1)
-        np.divide(seen.slope, length, out=value[rows])
-        np.divide(known, length, out=bar[rows])
-    return Estimate.smooth(value, bar), np.flatnonzero(doubtful)
-
-
-def _block_scales(task: Task, analytic: dict[str, Array]) -> dict[str, Array]:
-    """For each input leaf, the rms of its block for every output (M,): the smallest that any mode claims."""
-    result: dict[str, Array] = {}
-    for leaf in task.program.inputs:
-        row = np.zeros(task.program.value.size)
-        for output in task.program.outputs:
-            row[output.span] = min((rms(one[leaf.span, output.span]) for one in analytic.values()), default=0.0)
-        result[leaf.path] = row
-    return result
 
 
 def _look(field: Field, steps: Array, numeric: Estimate, coordinates: NDArray[np.intp]) -> None:

@@ -23,7 +23,7 @@ from gradproof.reference.field import by_leaf
 from gradproof.reference.glance import PROBE, glance
 from gradproof.reference.ladder import Goal, first_look, refine
 from gradproof.reference.steps import random_direction, signed, step_exponent
-from gradproof.result import Comparison, Finding, Place, Power, Verdict
+from gradproof.result import Comparison, Finding, Place, Power, Table, Verdict
 
 # Rounding errors on the analytic side add up like a random walk; this many standard deviations are granted.
 ROUNDING_FACTOR = 8.0
@@ -194,16 +194,12 @@ def _judge_pair(task: Task, mode: str, outcomes: list[Outcome], o: int, i: int) 
         output=output_leaf,
         input=input_leaf,
         scope="probes",
-        analytic=analytic,
-        numeric=numeric,
-        bar=bar + rounding,
-        tolerance=tolerance,
+        source=Table(analytic, numeric, bar + rounding, tolerance, spread if spread.any() else None),
         verdict=verdict,
         found=located.found,
         wrong=len(located.found),
         entries=output_leaf.size * input_leaf.size,
         reason=reason or located.remark,
-        spread=spread if spread.any() else None,
     )
 
 

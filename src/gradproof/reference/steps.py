@@ -91,6 +91,13 @@ def signed(generator: np.random.Generator, size: int) -> Array:
     return np.asarray(SIGNED[drawn & (SIGNED.size - 1)])
 
 
+def finely_signed(generator: np.random.Generator, size: int) -> Array:
+    """The same on a grid of 24 bits, so that two are practically never equal; for steps of one size only."""
+    drawn = np.frombuffer(generator.bytes(4 * size), np.uint32)
+    magnitudes = 0.5 + (drawn >> 8) * 2.0**-24
+    return np.asarray(np.where(drawn & 1, magnitudes, -magnitudes))
+
+
 def random_direction(program: Program, steps: Array, generator: np.random.Generator) -> Array:
     """A signed displacement of all coordinates, each 0.5 to 1.5 of its step, on a grid that keeps it exact."""
     result = signed(generator, steps.size)

@@ -1,0 +1,143 @@
+"""A glance at every column of the Jacobian, by itself or together with others, and the columns that it leaves in doubt.
+
+Arrays (N, M) are laid out input by input, as everywhere in exhaustive evidence.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gradproof.compare import entry_tolerance
+from gradproof.evidence.gathered import Task
+from gradproof.evidence.pattern import Indices, Pattern
+from gradproof.evidence.scales import block_scales, unimportant_changes
+from gradproof.program import Array, Leaf
+from gradproof.reference.estimate import Estimate
+from gradproof.reference.field import Field
+from gradproof.reference.glance import ENTRY, glance
+from gradproof.reference.steps import finely_signed
+
+
+@dataclass(frozen=True, slots=True)
+class Glanced:
+    """What two evaluations a column, or a group of columns, say. `lengths` (N,) is how far each input moved; `slope`
+    and `bar` are per displacement: (N, M), or (groups, M) when there is a pattern, and then `rest` is the bar of the
+    entries that are claimed to be zero."""
+
+    lengths: Array
+    slope: Array
+    bar: Array
+    doubtful: Indices
+    pattern: Pattern | None = None
+    rest: Array | None = None
+
+    def block(self, inputs: slice, outputs: slice) -> Estimate:
+        """A part of the Jacobian, entry by entry."""
+        lengths = self.lengths[inputs, None]
+        if self.pattern is None or self.rest is None:
+            return Estimate.smooth(self.slope[inputs, outputs] / lengths, self.bar[inputs, outputs] / lengths)
+        groups, size = self.pattern.groups, np.abs(lengths)
+        bar = self.rest[groups[inputs], outputs] / size
+        value = np.zeros_like(bar)
+        some = self.pattern.within(inputs, outputs)
+        i, j = self.pattern.inputs[some], self.pattern.outputs[some]
+        at = (i - inputs.start, j - outputs.start)
+        value[at] = self.slope[groups[i], j] / self.lengths[i]
+        bar[at] = self.bar[groups[i], j] / np.abs(self.lengths[i])
+        return Estimate.smooth(value, bar)
+
+    def largest(self, jacobian: Array, leaf: Leaf, output: Leaf) -> tuple[int, int] | None:
+        """Input and output of the largest entry of a block of an (N, M) Jacobian; None if all are zero."""
+        if not (leaf.size and output.size):
+            return None
+        if self.pattern is None:
+            where = divmod(int(np.argmax(np.abs(jacobian[leaf.span, output.span]))), output.size)
+            i, j = leaf.start + where[0], output.start + where[1]
+            return (i, j) if jacobian[i, j] else None
+        some = self.pattern.within(leaf.span, output.span)
+        if not some.size:
+            return None
+        top = some[np.argmax(np.abs(jacobian[self.pattern.inputs[some], self.pattern.outputs[some]]))]
+        return int(self.pattern.inputs[top]), int(self.pattern.outputs[top])
+
+    def widest(self, inputs: slice, outputs: slice) -> float:
+        """The largest bar in a block."""
+        if self.pattern is None or self.rest is None:
+            worst = self.bar[inputs, outputs].max(axis=1)
+        else:
+            both = np.maximum(self.bar[:, outputs].max(axis=1), self.rest[:, outputs].max(axis=1))
+            worst = both[self.pattern.groups[inputs]]
+        return float(np.max(worst / np.abs(self.lengths[inputs])))
+
+
+def glance_columns(task: Task, field: Field, analytic: dict[str, Array]) -> Glanced:
+    """Every column by itself."""
+    count, steps = task.steps.size, task.steps
+    slope = np.empty((count, field.value.size))
+    bar = np.empty_like(slope)
+    doubtful = np.zeros(count, dtype=bool)
+    scales = block_scales(task, analytic)
+    strictness = ENTRY.within(task.tolerance.finest)
+    unimportant = unimportant_changes(task)
+    batch = max(1, field.rows // 2)
+    for first in range(0, count, batch):
+        rows = slice(first, min(first + batch, count))
+        length = steps[rows, None]
+        displacements = np.zeros((len(length), count))
+        displacements[np.arange(len(length)), np.arange(rows.start, rows.stop)] = steps[rows]
+        seen = glance(field, displacements, strictness)
+        slope[rows] = seen.slope
+        size, enough = np.abs(seen.slope), np.empty_like(seen.slope)
+        for leaf in task.program.inputs:
+            own = slice(max(leaf.start - first, 0), max(leaf.stop - first, 0))
+            scale = scales[leaf.path]
+            enough[own] = _enough(task, seen.slope[own], length[own], scale, unimportant)
+            np.maximum(size[own], scale * length[own], out=size[own])
+        known = bar[rows] = seen.bar(size)
+        sides = [seen.agrees(one[rows] * length, size) for one in analytic.values()]
+        doubtful[rows] = ~np.logical_and.reduce([known <= enough, *sides]).all(axis=1)
+    return Glanced(steps, slope, bar, np.flatnonzero(doubtful))
+
+
+def glance_groups(task: Task, field: Field, analytic: dict[str, Array], pattern: Pattern) -> Glanced:
+    """Groups of columns that share no output. A group in which any output disagrees is doubtful as a whole."""
+    count, (inputs, outputs, groups) = task.steps.size, (pattern.inputs, pattern.outputs, pattern.groups)
+    lengths = task.steps * finely_signed(task.generator, count)
+    displacements = np.zeros((pattern.count, count))
+    displacements[groups, np.arange(count)] = lengths
+    seen = glance(field, displacements, ENTRY.within(task.tolerance.finest))
+    reach = np.abs(lengths)
+    shortest = np.full(pattern.count, np.inf)
+    np.minimum.at(shortest, groups, reach)
+    owners = (groups[inputs], outputs)
+    length = np.repeat(shortest[:, None], field.value.size, axis=1)
+    length[owners] = reach[inputs]
+    scale = np.empty_like(length)
+    by_leaf = block_scales(task, analytic)
+    for leaf in task.program.inputs:
+        scale[groups[leaf.span]] = by_leaf[leaf.path]
+    size = np.maximum(np.abs(seen.slope), scale * length)
+    bar = seen.bar(size)
+    unimportant = unimportant_changes(task)
+    agreed = bar <= _enough(task, seen.slope, length, scale, unimportant)
+    apart = np.zeros_like(bar)
+    for jacobian in analytic.values():
+        expected = np.zeros_like(bar)
+        expected[owners] = pattern.values(jacobian) * lengths[inputs]
+        agreed &= seen.agrees(expected, size)
+        np.maximum(apart, np.abs(expected - seen.slope), out=apart)
+    # What an entry that is claimed to be zero could be, without being seen.
+    rest = apart + seen.floor
+    agreed &= rest <= _enough(task, np.zeros_like(rest), shortest[:, None], scale, unimportant)
+    bad = np.flatnonzero(~agreed.all(axis=1))
+    return Glanced(lengths, seen.slope, bar, np.flatnonzero(np.isin(groups, bad)), pattern, rest)
+
+
+def _enough(task: Task, slope: Array, length: Array, scale: Array, unimportant: Array) -> Array:
+    """The bar that is narrow enough, as a change over the displacement: half of the tolerance; in a block that claims
+    to be zero, what is unimportant."""
+    granted = entry_tolerance(slope / length, scale, task.tolerance)
+    granted *= 0.5 * length
+    return granted if scale.all() else np.where(scale > 0, granted, np.maximum(granted, unimportant))

@@ -1,0 +1,90 @@
+"""Which inputs can be moved together: those of which no output is claimed to depend on two.
+
+The claim comes from the analytic side and is not trusted. All inputs of a group move by different, signed amounts, so
+an output that depends on one more of them than claimed deviates by that derivative, and is then looked at by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradproof.program import Array, Leaf
+
+Indices = NDArray[np.intp]
+
+# Groups must be this many times fewer than inputs to be worth while.
+SAVING = 2
+# First-fit colouring visits inputs one by one; beyond this many it would cost more than it saves.
+MOST_INPUTS = 2**12
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """The entries that some mode claims not to be zero, sorted by output; the group of every input, and their number.
+    No group mixes leaves: their scales may be far apart."""
+
+    outputs: Indices
+    inputs: Indices
+    groups: Indices
+    count: int
+
+    def within(self, inputs: slice, outputs: slice) -> Indices:
+        """Which of these entries lie in a block."""
+        inside = (self.inputs >= inputs.start) & (self.inputs < inputs.stop)
+        inside &= (self.outputs >= outputs.start) & (self.outputs < outputs.stop)
+        return np.flatnonzero(inside)
+
+    def values(self, jacobian: Array) -> Array:
+        """The claimed entries of an (N, M) Jacobian."""
+        return jacobian[self.inputs, self.outputs]
+
+
+def pattern_of(jacobians: Sequence[Array], leaves: Sequence[Leaf]) -> Pattern | None:
+    """The pattern of (N, M) Jacobians, or None where moving inputs together would save little."""
+    claimed = np.ascontiguousarray(jacobians[0].T != 0)
+    for other in jacobians[1:]:
+        claimed |= other.T != 0
+    count = claimed.shape[1]
+    if SAVING * np.count_nonzero(claimed) > claimed.size or count <= SAVING:
+        return None
+    outputs, inputs = np.divmod(np.flatnonzero(claimed), count)
+    depends_on = np.bincount(outputs, minlength=len(claimed))
+    if SAVING * int(depends_on.max(initial=0)) > count:
+        return None
+    rank = np.arange(outputs.size) - (np.cumsum(depends_on) - depends_on)[outputs]
+    groups = np.zeros(count, dtype=np.intp)
+    groups[inputs] = rank
+    if (groups[inputs] != rank).any():
+        # Not a block structure, in which the k-th input of every output would be the k-th of all its outputs.
+        if count > MOST_INPUTS:
+            return None
+        groups = _first_fit(claimed)
+    groups, found = _apart(groups, leaves)
+    return Pattern(outputs, inputs, groups, found) if SAVING * found <= count else None
+
+
+def _first_fit(claimed: NDArray[np.bool_]) -> Indices:
+    """Greedy colouring: every input joins the first group with which it shares no output. Sets are whole numbers."""
+    taken: list[int] = []
+    groups = np.empty(claimed.shape[1], dtype=np.intp)
+    for index, packed in enumerate(np.packbits(claimed.T, axis=1)):
+        own = int.from_bytes(packed.tobytes(), "big")
+        group = next((group for group, outputs in enumerate(taken) if not outputs & own), len(taken))
+        if group == len(taken):
+            taken.append(0)
+        taken[group] |= own
+        groups[index] = group
+    return groups
+
+
+def _apart(groups: Indices, leaves: Sequence[Leaf]) -> tuple[Indices, int]:
+    """Split groups that span several leaves; numbers them anew, and counts them."""
+    if len(leaves) > 1:
+        leaf_of = np.repeat(np.arange(len(leaves)), [leaf.size for leaf in leaves])
+        groups = groups * len(leaves) + leaf_of
+    names, renamed = np.unique(groups, return_inverse=True)
+    return renamed.astype(np.intp), names.size

@@ -1,0 +1,36 @@
+"""The sizes that entries are judged by: of a block of the Jacobian, and of a change that does not matter."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gradproof.evidence.gathered import Task
+from gradproof.norms import rms
+from gradproof.program import Array, Leaf
+from gradproof.reference.steps import step_exponent
+
+
+def block_scales(task: Task, analytic: dict[str, Array]) -> dict[str, Array]:
+    """For each input leaf, the rms of its block for every output (M,): the smallest that any mode claims."""
+    result: dict[str, Array] = {}
+    for leaf in task.program.inputs:
+        row = np.zeros(task.program.value.size)
+        for output in task.program.outputs:
+            row[output.span] = min((rms(one[leaf.span, output.span]) for one in analytic.values()), default=0.0)
+        result[leaf.path] = row
+    return result
+
+
+def unimportant_changes(task: Task) -> Array:
+    """A block of zeros has no scale to be judged by. It is good enough to know that moving the input by its own size
+    changes the output by less than the tolerance: the change over one step that would do so, for each output (M,)."""
+    result = np.empty(task.program.value.size)
+    for output in task.program.outputs:
+        result[output.span] = rms(task.program.value[output.span])
+    result *= task.tolerance.finest * 2.0 ** step_exponent(task.reference)
+    return result
+
+
+def negligible(task: Task, output: Leaf, leaf: Leaf) -> Array:
+    """The same as a derivative, for each entry of a block."""
+    return np.asarray(unimportant_changes(task)[output.span] / task.steps[leaf.span, None])

@@ -1,0 +1,79 @@
+"""The comparisons of a Jacobian that a glance left no doubt about: every entry is right, and nothing more to compute.
+
+The numbers themselves are put together when somebody asks for them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gradproof.compare import entry_tolerance
+from gradproof.evidence.gathered import Gathered, Task
+from gradproof.evidence.glanced import Glanced
+from gradproof.evidence.scales import block_scales
+from gradproof.norms import rms
+from gradproof.program import Array, Leaf
+from gradproof.result import Comparison, Entry, Finding, Place, Power, Table, Verdict
+from gradproof.settings import Tolerance
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Deferred:
+    """The source of one block's table."""
+
+    jacobian: Array
+    glanced: Glanced
+    granted: Tolerance
+    inputs: slice
+    outputs: slice
+
+    def __call__(self) -> Table:
+        numeric = self.glanced.block(self.inputs, self.outputs)
+        tolerance = entry_tolerance(numeric.value, rms(numeric.value), self.granted)
+        return Table(self.jacobian[self.inputs, self.outputs].T, numeric.value.T, numeric.bar.T, tolerance.T)
+
+
+def gather_sure(task: Task, analytic: dict[str, Array], glanced: Glanced, findings: tuple[Finding, ...]) -> Gathered:
+    comparisons = []
+    worst, relative = 0.0, 0.0
+    scales = block_scales(task, analytic)
+    for mode, jacobian in analytic.items():
+        for output in task.program.outputs:
+            for leaf in task.program.inputs:
+                top = _strongest(task, jacobian, glanced, (output, leaf), scales[leaf.path])
+                if top is not None and top.numeric:
+                    error = top.tolerance + glanced.widest(leaf.span, output.span)
+                    if error / abs(top.numeric) >= relative:
+                        worst, relative = error, error / abs(top.numeric)
+                comparisons.append(
+                    Comparison(
+                        order=task.order,
+                        mode=mode,
+                        output=output,
+                        input=leaf,
+                        scope="entries",
+                        source=Deferred(jacobian, glanced, task.tolerance, leaf.span, output.span),
+                        verdict=Verdict.RIGHT,
+                        entries=leaf.size * output.size,
+                        strongest=top,
+                    )
+                )
+    return Gathered(tuple(comparisons), findings, Power(worst, relative, 1.0) if relative > 0 else None)
+
+
+def _strongest(task: Task, jacobian: Array, glanced: Glanced, pair: tuple[Leaf, Leaf], scales: Array) -> Entry | None:
+    """The largest derivative of a block, both ways; None if the block is empty or all zero."""
+    output, leaf = pair
+    found = glanced.largest(jacobian, leaf, output)
+    if found is None:
+        return None
+    i, j = found
+    numeric = glanced.block(slice(i, i + 1), slice(j, j + 1))
+    tolerance = entry_tolerance(numeric.value[0], float(scales[j]), task.tolerance)
+    return Entry(
+        Place(output.spot(j), leaf.spot(i)),
+        float(jacobian[i, j]),
+        float(numeric.value[0, 0]),
+        float(numeric.bar[0, 0]),
+        float(tolerance[0]),
+    )
