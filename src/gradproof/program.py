@@ -17,8 +17,7 @@ Conventions, stated here once and used everywhere:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from math import prod
 from typing import Protocol
 
@@ -38,22 +37,18 @@ class Leaf:
     dtype: str
     start: int
 
-    @cached_property
-    def is_complex(self) -> bool:
-        return self.dtype.startswith("complex")
+    # Derived, and asked for all the time: the number of coordinates (two for each complex element), and where they are.
+    is_complex: bool = field(init=False, repr=False, compare=False)
+    size: int = field(init=False, repr=False, compare=False)
+    stop: int = field(init=False, repr=False, compare=False)
+    span: slice = field(init=False, repr=False, compare=False)
 
-    @cached_property
-    def size(self) -> int:
-        """Number of coordinates: two for each complex element."""
-        return prod(self.shape) * (2 if self.is_complex else 1)
-
-    @cached_property
-    def stop(self) -> int:
-        return self.start + self.size
-
-    @cached_property
-    def span(self) -> slice:
-        return slice(self.start, self.stop)
+    def __post_init__(self) -> None:
+        is_complex = self.dtype.startswith("complex")
+        size = prod(self.shape) * (2 if is_complex else 1)
+        self.__dict__.update(
+            is_complex=is_complex, size=size, stop=self.start + size, span=slice(self.start, self.start + size)
+        )
 
     def spot(self, coordinate: int) -> Spot:
         """Name a coordinate of the whole vector that lies in this leaf."""

@@ -19,10 +19,14 @@ from gradproof.settings import Tolerance
 NEGLIGIBLE = 1e-12
 
 
+# What `combination` draws from: +-2^k with k from -1 to 6. The first is negative, also when there is only one.
+SIZES = np.exp2(np.arange(-1.0, 7.0))
+SIGNS = np.resize([-1.0, 1.0], SIZES.size)
+
+
 def combination(count: int, generator: np.random.Generator) -> Array:
-    """Coefficients of different size and sign: +-2^k with k from -1 to 6."""
-    exponents = generator.permuted(np.resize(np.arange(-1, 7), count))
-    return np.asarray(np.exp2(exponents) * np.where(np.arange(count) % 2 == 0, -1.0, 1.0))
+    """Coefficients of different size and sign, in a random order that repeats."""
+    return np.resize(generator.permuted(SIZES) * SIGNS, count)
 
 
 def check_linear(

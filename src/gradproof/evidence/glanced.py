@@ -19,16 +19,21 @@ from gradproof.reference.field import Field
 from gradproof.reference.glance import ENTRY, glance
 from gradproof.reference.steps import finely_signed
 
+# Inputs that move together move by steps that differ at most by this factor.
+DISPARITY = 32.0
+NONE: Indices = np.empty(0, dtype=np.intp)
+
 
 @dataclass(frozen=True, slots=True)
 class Glanced:
     """What two evaluations a column, or a group of columns, say. `lengths` (N,) is how far each input moved; `slope`
     and `bar` are per displacement: (N, M), or (groups, M) when there is a pattern, and then `rest` is the bar of the
-    entries that are claimed to be zero."""
+    entries that are claimed to be zero. `scales` are those of `block_scales`."""
 
     lengths: Array
     slope: Array
     bar: Array
+    scales: dict[str, Array]
     doubtful: Indices
     pattern: Pattern | None = None
     rest: Array | None = None
@@ -61,6 +66,12 @@ class Glanced:
             return None
         top = some[np.argmax(np.abs(jacobian[self.pattern.inputs[some], self.pattern.outputs[some]]))]
         return int(self.pattern.inputs[top]), int(self.pattern.outputs[top])
+
+    def at(self, i: int, j: int) -> tuple[float, float]:
+        """Value and bar of one entry that is not claimed to be zero."""
+        row = i if self.pattern is None else int(self.pattern.groups[i])
+        length = float(self.lengths[i])
+        return float(self.slope[row, j]) / length, float(self.bar[row, j]) / abs(length)
 
     def widest(self, inputs: slice, outputs: slice) -> float:
         """The largest bar in a block."""
@@ -98,13 +109,17 @@ def glance_columns(task: Task, field: Field, analytic: dict[str, Array]) -> Glan
         known = bar[rows] = seen.bar(size)
         sides = [seen.agrees(one[rows] * length, size) for one in analytic.values()]
         doubtful[rows] = ~np.logical_and.reduce([known <= enough, *sides]).all(axis=1)
-    return Glanced(steps, slope, bar, np.flatnonzero(doubtful))
+    return Glanced(steps, slope, bar, scales, np.flatnonzero(doubtful))
 
 
 def glance_groups(task: Task, field: Field, analytic: dict[str, Array], pattern: Pattern) -> Glanced:
     """Groups of columns that share no output. A group in which any output disagrees is doubtful as a whole."""
     count, (inputs, outputs, groups) = task.steps.size, (pattern.inputs, pattern.outputs, pattern.groups)
-    lengths = task.steps * finely_signed(task.generator, count)
+    lengths = finely_signed(task.generator, count)
+    for leaf in task.program.inputs:
+        # The smallest step of a group must resolve entries that are claimed to be zero, above the noise of all outputs.
+        steps = task.steps[leaf.span]
+        lengths[leaf.span] *= np.maximum(steps, np.max(steps, initial=0.0) / DISPARITY)
     displacements = np.zeros((pattern.count, count))
     displacements[groups, np.arange(count)] = lengths
     seen = glance(field, displacements, ENTRY.within(task.tolerance.finest))
@@ -115,9 +130,9 @@ def glance_groups(task: Task, field: Field, analytic: dict[str, Array], pattern:
     length = np.repeat(shortest[:, None], field.value.size, axis=1)
     length[owners] = reach[inputs]
     scale = np.empty_like(length)
-    by_leaf = block_scales(task, analytic)
+    scales = block_scales(task, analytic)
     for leaf in task.program.inputs:
-        scale[groups[leaf.span]] = by_leaf[leaf.path]
+        scale[groups[leaf.span]] = scales[leaf.path]
     size = np.maximum(np.abs(seen.slope), scale * length)
     bar = seen.bar(size)
     unimportant = unimportant_changes(task)
@@ -131,8 +146,8 @@ def glance_groups(task: Task, field: Field, analytic: dict[str, Array], pattern:
     # What an entry that is claimed to be zero could be, without being seen.
     rest = apart + seen.floor
     agreed &= rest <= _enough(task, np.zeros_like(rest), shortest[:, None], scale, unimportant)
-    bad = np.flatnonzero(~agreed.all(axis=1))
-    return Glanced(lengths, seen.slope, bar, np.flatnonzero(np.isin(groups, bad)), pattern, rest)
+    doubtful = np.flatnonzero(np.isin(groups, np.flatnonzero(~agreed.all(axis=1)))) if not agreed.all() else NONE
+    return Glanced(lengths, seen.slope, bar, scales, doubtful, pattern, rest)
 
 
 def _enough(task: Task, slope: Array, length: Array, scale: Array, unimportant: Array) -> Array:

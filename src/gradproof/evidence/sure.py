@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from gradproof.compare import entry_tolerance
 from gradproof.evidence.gathered import Gathered, Task
 from gradproof.evidence.glanced import Glanced
-from gradproof.evidence.scales import block_scales
 from gradproof.norms import rms
 from gradproof.program import Array, Leaf
 from gradproof.result import Comparison, Entry, Finding, Place, Power, Table, Verdict
@@ -36,11 +37,10 @@ class Deferred:
 def gather_sure(task: Task, analytic: dict[str, Array], glanced: Glanced, findings: tuple[Finding, ...]) -> Gathered:
     comparisons = []
     worst, relative = 0.0, 0.0
-    scales = block_scales(task, analytic)
     for mode, jacobian in analytic.items():
         for output in task.program.outputs:
             for leaf in task.program.inputs:
-                top = _strongest(task, jacobian, glanced, (output, leaf), scales[leaf.path])
+                top = _strongest(task, jacobian, glanced, (output, leaf))
                 if top is not None and top.numeric:
                     error = top.tolerance + glanced.widest(leaf.span, output.span)
                     if error / abs(top.numeric) >= relative:
@@ -61,19 +61,13 @@ def gather_sure(task: Task, analytic: dict[str, Array], glanced: Glanced, findin
     return Gathered(tuple(comparisons), findings, Power(worst, relative, 1.0) if relative > 0 else None)
 
 
-def _strongest(task: Task, jacobian: Array, glanced: Glanced, pair: tuple[Leaf, Leaf], scales: Array) -> Entry | None:
+def _strongest(task: Task, jacobian: Array, glanced: Glanced, pair: tuple[Leaf, Leaf]) -> Entry | None:
     """The largest derivative of a block, both ways; None if the block is empty or all zero."""
     output, leaf = pair
     found = glanced.largest(jacobian, leaf, output)
     if found is None:
         return None
     i, j = found
-    numeric = glanced.block(slice(i, i + 1), slice(j, j + 1))
-    tolerance = entry_tolerance(numeric.value[0], float(scales[j]), task.tolerance)
-    return Entry(
-        Place(output.spot(j), leaf.spot(i)),
-        float(jacobian[i, j]),
-        float(numeric.value[0, 0]),
-        float(numeric.bar[0, 0]),
-        float(tolerance[0]),
-    )
+    value, bar = glanced.at(i, j)
+    tolerance = entry_tolerance(np.array([value]), float(glanced.scales[leaf.path][j]), task.tolerance)
+    return Entry(Place(output.spot(j), leaf.spot(i)), float(jacobian[i, j]), value, bar, float(tolerance[0]))

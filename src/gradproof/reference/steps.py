@@ -92,9 +92,9 @@ def signed(generator: np.random.Generator, size: int) -> Array:
 
 
 def finely_signed(generator: np.random.Generator, size: int) -> Array:
-    """The same on a grid of 24 bits, so that two are practically never equal; for steps of one size only."""
+    """Signed magnitudes in [1, 2) on a grid of 24 bits, so that two are practically never equal."""
     drawn = np.frombuffer(generator.bytes(4 * size), np.uint32)
-    magnitudes = 0.5 + (drawn >> 8) * 2.0**-24
+    magnitudes = 1.0 + (drawn >> 8) * 2.0**-24
     return np.asarray(np.where(drawn & 1, magnitudes, -magnitudes))
 
 

@@ -16,8 +16,9 @@ from gradproof.torch.modes import first_line
 ELEMENTS = 2**20
 # A batch that works in general may fail for one chunk (a step out of the domain); this often, and we give up on it.
 PATIENCE = 3
-# Fewer rows than this run one by one: starting a batch costs as much as several calls.
+# Fewer rows than this run one by one: starting a batch costs as much as several reverse passes, or many calls.
 FEW = 6
+FEW_VALUES = 32
 # A chunk of so many elements is tried as a whole: copying it costs less than a second batch.
 SMALL = 2**16
 
@@ -50,6 +51,7 @@ class Lane:
     how: str
     most: int
     roundoff: float
+    few: int = FEW
     batched: bool | None = None
     reason: str = ""
     failures: int = 0
@@ -59,13 +61,13 @@ class Lane:
         self.used = self.used or len(rows) > 0
         for start in range(0, len(rows), self.most):
             chunk, target = rows[start : start + self.most], into[start : start + self.most]
-            if len(chunk) < FEW or self.batched is False:
+            if len(chunk) < self.few or self.batched is False:
                 work.each(chunk, target)
             else:
                 if self.batched is None:
                     # The trial takes a few rows of a large chunk; the rest is then run as it turned out.
                     few = len(chunk) if chunk.size + target.size <= SMALL else FEW
-                    self._tried(chunk[:few], target[:few], work, known)
+                    self.tried(chunk[:few], target[:few], work, known)
                     chunk, target = chunk[few:], target[few:]
                 if self.batched:
                     self._believed(chunk, target, work)
@@ -83,7 +85,7 @@ class Lane:
                 self.refuse(f"a batch raised {type(error).__name__}: {first_line(error)}")
             work.each(rows, into)
 
-    def _tried(self, rows: Array, into: Array, work: Work, known: Known | None) -> None:
+    def tried(self, rows: Array, into: Array, work: Work, known: Known | None) -> None:
         """A batch is believed when one of its rows is what a plain call gives. That row stands neither first nor in the
         middle nor last, so that a batch that repeats or reverses its rows is caught."""
         picked = 2 * len(rows) // 3

@@ -10,7 +10,7 @@ import torch
 
 from gradproof.errors import Unsupported
 from gradproof.program import Array, Leaf, Skipped, Tally
-from gradproof.torch.batching import ELEMENTS, FEW, Known, Lane, Work
+from gradproof.torch.batching import ELEMENTS, FEW, FEW_VALUES, Known, Lane, Work
 from gradproof.torch.calls import Call, GradientCall, UserCall
 from gradproof.torch.leaves import rows_of
 from gradproof.torch.looping import evaluate_each
@@ -50,10 +50,12 @@ class TorchProgram:
         most = max(1, ELEMENTS // max(1, point.size + value.size))
         roundoff = max(call.inputs.roundoff, call.outputs.roundoff)
         self._lanes = {
-            "values": Lane("values", "vmap", most, roundoff),
+            "values": Lane("values", "vmap", most, roundoff, FEW_VALUES),
             "pull": Lane("pull", "batched", most, roundoff),
             "push": Lane("push", "vmap", most, roundoff),
         }
+        self._valued = Known(self._point, self.value)
+        self._evaluation = Work(self._values_many, self._values_each, self._scope)
         if self._draws:
             self._lanes["values"].refuse("the function draws random numbers")
 
@@ -67,16 +69,16 @@ class TorchProgram:
         lane = self._lanes["values"]
         if lane.batched is None and lane.most > 1:
             # The rows differ a little, so that a batch that mixes its rows up is caught.
-            self.values(self._point * (1 + np.arange(FEW)[:, None] * 2.0**-12))
+            rows = self._point * (1 + np.arange(FEW)[:, None] * 2.0**-12)
+            with self._scope:
+                lane.tried(rows, np.empty((FEW, self.value.size)), self._evaluation, self._valued)
         return bool(lane.batched)
 
     def values(self, points: Array) -> Array:
         rows = rows_of(points, self._point.size)
         result = np.empty((len(rows), self.value.size))
         with self._scope:
-            self._lanes["values"].run(
-                rows, result, Work(self._values_many, self._values_each, self._scope), Known(self._point, self.value)
-            )
+            self._lanes["values"].run(rows, result, self._evaluation, self._valued)
         return result
 
     def repeated_value(self) -> Array:
