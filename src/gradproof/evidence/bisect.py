@@ -30,7 +30,7 @@ FEW_OUTPUTS = 32
 
 @dataclass(frozen=True, slots=True)
 class Suspect:
-    """A pair of leaves whose probe (u, w) disagrees by `deviation` = analytic - numeric, beyond `bar`."""
+    """A pair of leaves whose probe (u, w) is off by `deviation` from the nearest valid derivative, beyond `bar`."""
 
     mode: str
     output: Leaf
@@ -126,7 +126,7 @@ def _deviation(task: Task, suspect: Suspect, sides: Sides, span: slice) -> tuple
         analytic = dot(sides.pulled[span], part[0, span])
     else:
         analytic = dot(task.program.push(part)[0], suspect.cotangent)
-    return analytic - float(numeric.value[0, 0]), float(numeric.bar[0, 0] + numeric.spread[0, 0])
+    return float(numeric.gap(np.full((1, 1), analytic))[0, 0]), float(numeric.bar[0, 0])
 
 
 def _adjudicate(task: Task, suspect: Suspect, coordinate: int, scale: float) -> Entry | None:

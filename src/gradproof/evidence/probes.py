@@ -168,7 +168,8 @@ def _judge_pair(task: Task, mode: str, outcomes: list[Outcome], o: int, i: int) 
     bar = np.array([outcome.numeric.bar[i, o] for outcome in outcomes])
     rounding = np.array([outcome.rounding[i, o] for outcome in outcomes])
     tolerance = _granted(task, np.array([outcome.size[i, o] for outcome in outcomes]), input_leaf)
-    excess = np.maximum(np.abs(analytic - numeric) - spread, 0.0) - bar - rounding
+    gap = np.array([one.numeric.gap(one.analytic[mode].total)[i, o] for one in outcomes])
+    excess = np.abs(gap) - bar - rounding
     located = Located(())
     verdict, reason = Verdict.RIGHT, ""
     if not np.isfinite(analytic).all() or np.nanmax(excess, initial=0.0) > 0.0:
@@ -179,8 +180,8 @@ def _judge_pair(task: Task, mode: str, outcomes: list[Outcome], o: int, i: int) 
             input_leaf,
             part(outcomes[worst].probe.direction, input_leaf)[0],
             part(outcomes[worst].probe.cotangent, output_leaf)[0],
-            float(analytic[worst] - numeric[worst]),
-            float(bar[worst] + rounding[worst] + spread[worst]),
+            float(gap[worst]),
+            float(bar[worst] + rounding[worst]),
         )
         located = locate(task, suspect)
         # No in-tolerance deviations add up to this much, so some entry must be wrong even if it was not found.

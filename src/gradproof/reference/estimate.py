@@ -51,13 +51,17 @@ class Estimate:
             np.concatenate([one.kind for one in parts]),
         )
 
-    def distance(self, claimed: Array) -> Array:
-        """How far claimed derivatives are from the nearest valid one, as if the bar were zero."""
-        beyond: Array = np.abs(claimed - self.value)
+    def gap(self, claimed: Array) -> Array:
+        """How far claimed derivatives are from the nearest valid one, with the sign, as if the bar were zero."""
+        apart: Array = claimed - self.value
         if not self.kind.any():
-            return beyond
-        beyond -= self.spread
-        return np.where(self.kind == Kind.STAIRS, np.abs(beyond), np.maximum(beyond, 0.0))
+            return apart
+        beyond = np.abs(apart) - self.spread
+        return np.copysign(1.0, apart) * np.where(self.kind == Kind.STAIRS, beyond, np.maximum(beyond, 0.0))
+
+    def distance(self, claimed: Array) -> Array:
+        """The same without the sign."""
+        return np.abs(self.gap(claimed))
 
     def block(self, rows: slice, columns: slice) -> Estimate:
         where = (rows, columns)
