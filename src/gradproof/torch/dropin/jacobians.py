@@ -20,8 +20,8 @@ from gradproof.torch.leaves import dense
 def get_numerical_jacobian(
     fn: Callable[..., Any], inputs: Any, target: Any = None, eps: float = 1e-3, grad_out: float = 1.0
 ) -> tuple[torch.Tensor, ...]:
-    """The numeric Jacobian of fn's first output, one (input entries, output entries) matrix for each tensor that requires
-    grad in `target` (default: `inputs`). `fn` takes the inputs as one tuple."""
+    """The numeric Jacobian of fn's first output, one (input entries, output entries) matrix for each tensor in
+    `target` that requires grad (default: `inputs`). `fn` takes the inputs as one tuple."""
     _warn_of_age("get_numerical_jacobian")
     _check_grad_out(grad_out, "get_numerical_jacobian")
     inputs = as_tuple(inputs)
@@ -76,8 +76,8 @@ def get_numerical_jacobian_wrt_specific_input(
 def get_analytical_jacobian(
     inputs: Any, output: torch.Tensor, nondet_tol: float = 0.0, grad_out: float = 1.0
 ) -> tuple[tuple[torch.Tensor, ...], bool, bool, bool]:
-    """The Jacobian by reverse mode, one (input entries, output entries) matrix for each input that requires grad; whether
-    a second run agrees within `nondet_tol`; whether all sizes, and whether all dtypes, are those of the inputs."""
+    """The Jacobian by reverse mode, one (input entries, output entries) matrix for each input that requires grad;
+    whether a second run agrees within `nondet_tol`; whether all sizes, and all dtypes, are those of the inputs."""
     _warn_of_age("get_analytical_jacobian")
     _check_grad_out(grad_out, "get_analytical_jacobian")
     _refuse_complex([output], "get_analytical_jacobian")
@@ -124,7 +124,7 @@ def _moved(entry: torch.Tensor, step: complex) -> Iterator[None]:
 
 
 def _entries(tensor: torch.Tensor) -> Iterator[tuple[int, torch.Tensor]]:
-    """Each entry that can be moved, as a view, with its place in the flattened dense tensor. Not tracked by autograd."""
+    """Each entry that can be moved, as a view that autograd does not see, with its place in the flattened tensor."""
     if tensor.layout is torch.strided:
         stored, places = tensor.data, torch.arange(tensor.numel()).reshape(tensor.shape)
     else:
