@@ -10,13 +10,13 @@ import torch
 from torch.autograd import forward_ad
 
 from gradproof.errors import Unsupported
-from gradproof.torch.leaves import dense
 
 # How torch (2.x) says that a mode does not exist, as far as the type of the exception does not tell.
 _NO_REVERSE = re.compile(
     r"once_differentiable|must implement either the backward|derivative for .* is not implemented|"
     r"not implemented for '|don't support automatic differentiation|not differentiable twice|double.?backward|"
-    r"second.?order"
+    r"second.?order|do not have strides|arguments from the '(Sparse|Mkldnn)|"
+    r"unsupported (tensor layout|combination of layouts)|expected sparse coordinate tensor layout but got"
 )
 _NO_FORWARD = re.compile(
     r"must implement the jvp|forward (mode )?AD|forward-mode|setup_context|functorch", re.IGNORECASE
@@ -32,25 +32,26 @@ def reverse(
     retain_graph: bool = True,
     is_grads_batched: bool = False,
 ) -> list[torch.Tensor | None]:
-    """J^T w through the graph that made `values` from `points`. Where a value does not depend on a point: None."""
+    """J^T w through the graph that made `values` from `points`, of any layout. Where no value depends on it: None."""
     pairs = [(value, w) for value, w in zip(values, cotangents, strict=True) if value.requires_grad]
     if not pairs:
         return [None] * len(points)
     try:
-        gradients: Sequence[torch.Tensor | None] = torch.autograd.grad(
-            [value for value, _ in pairs],
-            points,
-            [w for _, w in pairs],
-            create_graph=create_graph,
-            retain_graph=retain_graph,
-            allow_unused=True,
-            is_grads_batched=is_grads_batched,
+        return list(
+            torch.autograd.grad(
+                [value for value, _ in pairs],
+                points,
+                [w for _, w in pairs],
+                create_graph=create_graph,
+                retain_graph=retain_graph,
+                allow_unused=True,
+                is_grads_batched=is_grads_batched,
+            )
         )
     except (NotImplementedError, RuntimeError) as error:
         if _NO_REVERSE.search(str(error)):
             raise Unsupported(first_line(error)) from error
         raise
-    return [None if gradient is None else dense(gradient) for gradient in gradients]
 
 
 def forward(

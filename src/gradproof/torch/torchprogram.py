@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -30,7 +30,7 @@ class TorchProgram:
         self._scope = Purity(call.modules)
         self._raised = ""
         self._graph_note = ""
-        self._no_push = ""
+        self._no_push = call.forms.no_push
         self._quiet: bool | None = None
         self._wide: TorchProgram | None = None
         self._reusable = True
@@ -56,6 +56,9 @@ class TorchProgram:
         }
         if self._draws:
             self._lanes["values"].refuse("the function draws random numbers")
+        if call.forms.reason:
+            for lane in self._lanes.values():
+                lane.refuse(call.forms.reason)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -162,9 +165,9 @@ class TorchProgram:
     def _trace(self) -> None:
         """Call the function as the user would, and keep the graph."""
         with torch.enable_grad():
-            self._points = [leaf[0].requires_grad_() for leaf in self._call.inputs.adopted(self._point[None])]
+            self._points = self._call.forms.points(self._call.inputs, self._point)
             # Copies, because a leaf of the graph may not be overwritten, and the function may overwrite its inputs.
-            self._values = self._call.one([leaf.clone() for leaf in self._points])
+            self._values = self._call.one(self._call.forms.copies(self._points))
         self.tally.evaluations += 1
 
     def _values_many(self, rows: Array, into: Array) -> None:
@@ -202,12 +205,12 @@ class TorchProgram:
         self._used = True
         cotangents = self._call.outputs.tensors(rows)
         gradients = reverse(self._values, self._points, cotangents, is_grads_batched=True)
-        self._call.inputs.write(gradients, into)
+        self._call.inputs.write(self._call.forms.gradients(gradients), into)
         self.tally.pulls += len(rows)
 
     def _pull_each(self, rows: Array, into: Array) -> None:
         for row, target in zip(rows, into, strict=True):
-            self._call.inputs.write_single(self._pull_one(row), target)
+            self._call.inputs.write_single(self._call.forms.gradients(self._pull_one(row)), target)
             self.tally.pulls += 1
 
     def _pull_one(self, cotangent: Array) -> list[torch.Tensor | None]:
@@ -239,10 +242,14 @@ class TorchProgram:
         self._call.outputs.write(tangents, into)
         self.tally.pushes += len(rows)
 
+    def _run_dual(self, duals: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
+        # Only a copy is of its form again: a dual number has lost its class.
+        return self._call.one(self._call.forms.copies(duals) if self._call.forms.by_input else duals)
+
     def _push_each(self, rows: Array, into: Array) -> None:
         for row, target in zip(rows, into, strict=True):
-            points = [leaf.detach().clone() for leaf in self._points]
-            tangents = forward(self._call.one, points, self._call.inputs.single(row))
+            points = self._call.forms.copies([leaf.detach() for leaf in self._points])
+            tangents = forward(self._run_dual, points, self._call.forms.arguments(self._call.inputs.single(row)))
             self._call.outputs.write_single(tangents, target)
             self.tally.pushes += 1
 
