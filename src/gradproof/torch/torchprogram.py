@@ -89,10 +89,8 @@ class TorchProgram:
     @property
     def notes(self) -> tuple[str, ...]:
         sentences = [*(lane.note for lane in self._lanes.values()), self._graph_note]
-        if self.raised is not None:
-            sentences.append(
-                f"fn raised {type(self.raised).__name__}({first_line(self.raised)!r}) at a perturbed point"
-            )
+        if (raised := self.raised) is not None:
+            sentences.append(f"fn raised {type(raised).__name__}({first_line(raised)!r}) at a perturbed point")
         return tuple(sentence for sentence in sentences if sentence)
 
     @property
