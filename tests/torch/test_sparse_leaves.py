@@ -373,6 +373,15 @@ def test_a_gradient_of_another_pattern_is_looked_up() -> None:
         assert run(Partial.apply, make()).verdict is RIGHT
 
 
+def test_a_stored_zero_has_a_second_derivative() -> None:
+    """The gradient 2 x w drops it from its own pattern."""
+    for make in MAKERS.values():
+        x = make()
+        stored(x)[0] = 0
+        for meaning in Meaning:
+            assert run(square, x, meaning=meaning, order=2).verdict is RIGHT
+
+
 def test_a_large_tensor_is_never_made_dense() -> None:
     """Its dense form would take 8 TB."""
     size = 10**6
