@@ -22,12 +22,12 @@ class TorchProgram:
     """Implements `gradproof.program.Program`. An evaluation of a gradient program counts as one evaluation."""
 
     def __init__(self, call: Call, name: str, point: Array, tally: Tally, parent: TorchProgram | None = None) -> None:
-        self._call = call
+        self.call = self._call = call
         self.name = name
         self.tally = tally
         self._parent = parent
         self._point = point
-        self._scope = Purity(call.modules)
+        self.scope = self._scope = Purity(call.modules)  # whoever uses the graph or the call does it in this scope
         self.raised: Exception | None = None  # by the function, at a perturbed point
         self._graph_note = ""
         self._no_push = Unsupported(call.forms.no_push) if call.forms.no_push else None
@@ -59,15 +59,6 @@ class TorchProgram:
         if call.forms.reason:
             for lane in self._lanes.values():
                 lane.refuse(call.forms.reason)
-
-    @property
-    def call(self) -> Call:
-        return self._call
-
-    @property
-    def scope(self) -> Purity:
-        """Whoever uses the graph or the call directly does it in this scope."""
-        return self._scope
 
     @property
     def graph(self) -> Graph:
