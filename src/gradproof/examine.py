@@ -46,7 +46,7 @@ class Examined:
 def examine(program: Metered, settings: Settings, order: int, generator: np.random.Generator) -> Examined:
     if program.point.size == 0 or program.value.size == 0:
         return Examined(notes=("there are no entries: inputs or outputs are empty",), empty=True)
-    findings = check_values(program)
+    findings = check_values(program, settings.jitter)
     if findings:
         return Examined(findings=findings)
     reference, note = widest(program)

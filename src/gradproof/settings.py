@@ -59,7 +59,8 @@ class Budget:
 @dataclass(frozen=True, slots=True)
 class Settings:
     """See `gradproof.check` for the meaning of each. `modes=None` means: all that exist. `step` is the first step of
-    every coordinate; None means: chosen for its scale and format."""
+    every coordinate; None means: chosen for its scale and format. `jitter` is how far two calls at the same point may
+    differ."""
 
     modes: tuple[Mode, ...] | None
     order: int
@@ -68,6 +69,7 @@ class Settings:
     seed: int
     budget: Budget
     step: float | None = None
+    jitter: float = 0.0
 
     @classmethod
     def validated(
@@ -80,6 +82,7 @@ class Settings:
         seed: int | None = None,
         budget: int | Budget | None = None,
         step: float | None = None,
+        jitter: float = 0.0,
     ) -> Settings:
         return cls(
             _modes(modes),
@@ -89,6 +92,7 @@ class Settings:
             _seed(seed),
             _budget(budget),
             _step(step),
+            jitter,
         )
 
 

@@ -31,7 +31,7 @@ LAYERS = (
 )
 RANK = {module: rank for rank, row in enumerate(LAYERS) for module in row}
 ADAPTERS = ("torch", "jax", "numpy")
-# torch's own interface, on top of everything: the one place that may use the torch adapter and the core.
+# torch's own interface, on top of everything: the one place that may use the torch adapter, the core and its texts.
 DROPIN = "torch.dropin"
 # An adapter translates; it never compares, picks a step or formats.
 SEEN_BY_ADAPTERS = {"errors", "precision", "program", "settings"}
@@ -86,7 +86,7 @@ def _allowed(module: str, found: Import) -> bool:
     if target == module or (found.lazy and (module, target) in LAZY):
         return True
     if module == DROPIN:
-        return target == "torch" or RANK[target] <= RANK["check"]
+        return target in ("torch", "render") or RANK[target] <= RANK["check"]
     if module in ADAPTERS:
         return target in SEEN_BY_ADAPTERS
     return target not in ADAPTERS and RANK[target] <= RANK[module]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -11,10 +10,11 @@ import torch
 from gradproof.errors import Unsupported
 from gradproof.program import Array, Leaf, Skipped, Tally
 from gradproof.torch.batching import ELEMENTS, FEW, FEW_VALUES, Known, Lane, Work
-from gradproof.torch.calls import Call, GradientCall, UserCall
+from gradproof.torch.calls import Call, UserCall, double
+from gradproof.torch.gradientcall import GradientCall
 from gradproof.torch.leaves import rows_of
 from gradproof.torch.looping import evaluate_each
-from gradproof.torch.modes import first_line, forward, refuse_dead_ends, reverse
+from gradproof.torch.modes import Graph, first_line, forward, refuse_dead_ends, reverse, unsupported_in_double
 from gradproof.torch.purity import Purity
 
 
@@ -22,15 +22,15 @@ class TorchProgram:
     """Implements `gradproof.program.Program`. An evaluation of a gradient program counts as one evaluation."""
 
     def __init__(self, call: Call, name: str, point: Array, tally: Tally, parent: TorchProgram | None = None) -> None:
-        self._call = call
+        self.call = self._call = call
         self.name = name
         self.tally = tally
         self._parent = parent
         self._point = point
-        self._scope = Purity(call.modules)
-        self._raised = ""
+        self.scope = self._scope = Purity(call.modules)  # whoever uses the graph or the call does it in this scope
+        self.raised: Exception | None = None  # by the function, at a perturbed point
         self._graph_note = ""
-        self._no_push = ""
+        self._no_push = Unsupported(call.forms.no_push) if call.forms.no_push else None
         self._quiet: bool | None = None
         self._wide: TorchProgram | None = None
         self._reusable = True
@@ -58,10 +58,32 @@ class TorchProgram:
         self._evaluation = Work(self._values_many, self._values_each, self._scope)
         if self._draws:
             self._lanes["values"].refuse("the function draws random numbers")
+        if call.forms.reason:
+            for lane in self._lanes.values():
+                lane.refuse(call.forms.reason)
+
+    @property
+    def graph(self) -> Graph:
+        """The traced call. Some graphs serve only once: where a second use raises, `renewed` gives another one."""
+        if not self._reusable:
+            return self.renewed()
+        self._used = True
+        return Graph(self._points, self._values)
+
+    @property
+    def used(self) -> bool:
+        return self._used
+
+    def renewed(self) -> Graph:
+        self._retrace()
+        self._used = True
+        return Graph(self._points, self._values)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        sentences = [*(lane.note for lane in self._lanes.values()), self._graph_note, self._raised]
+        sentences = [*(lane.note for lane in self._lanes.values()), self._graph_note]
+        if (raised := self.raised) is not None:
+            sentences.append(f"fn raised {type(raised).__name__}({first_line(raised)!r}) at a perturbed point")
         return tuple(sentence for sentence in sentences if sentence)
 
     @property
@@ -112,13 +134,13 @@ class TorchProgram:
     def push(self, tangents: Array) -> Array:
         rows = rows_of(tangents, self._point.size)
         result = np.empty((len(rows), self.value.size))
-        if self._no_push:
-            raise Unsupported(self._no_push)
+        if self._no_push is not None:
+            raise self._no_push
         try:
             with self._scope, torch.enable_grad():
                 self._lanes["push"].run(rows, result, Work(self._push_many, self._push_each, self._scope), None)
         except Unsupported as unsupported:
-            self._no_push = str(unsupported)
+            self._no_push = unsupported
             raise
         return result
 
@@ -126,6 +148,16 @@ class TorchProgram:
         self._refuse_dead_ends()
         point = np.concatenate([self._point, np.asarray(cotangent, dtype=np.float64).reshape(self.value.size)])
         return TorchProgram(GradientCall(self._call), f"gradient of {self.name}", point, self.tally, self)
+
+    def gradient_at(self, cotangents: Sequence[torch.Tensor | None]) -> TorchProgram:
+        """The same with a choice: one cotangent for each output. See `GradientCall`."""
+        self._refuse_dead_ends()
+        call = GradientCall(self._call, cotangents)
+        point = np.empty(call.inputs.size)
+        before: list[torch.Tensor | None] = [None] * len(self.inputs)
+        call.inputs.write_single(before + [one for one in cotangents if one is not None and one.requires_grad], point)
+        point[: self._point.size] = self._point
+        return TorchProgram(call, f"gradient of {self.name}", point, self.tally, self)
 
     def widened(self) -> TorchProgram:
         if self._wide is None:
@@ -136,7 +168,10 @@ class TorchProgram:
         wide = parent.widened()
         if wide is parent:
             return self
-        with _unsupported_in_double():
+        given = self._call.cotangents if isinstance(self._call, GradientCall) else None
+        with unsupported_in_double():
+            if given is not None:
+                return wide.gradient_at([None if one is None else double(one) for one in given])
             return wide.gradient(self._point[parent.point.size :])
 
     def _widened_call(self) -> TorchProgram:
@@ -144,7 +179,7 @@ class TorchProgram:
         call = self._call.widened()
         if call is None:
             return self
-        with _unsupported_in_double():
+        with unsupported_in_double():
             wide = TorchProgram(call, self.name, self._point, self.tally)
         for leaf, wider in zip(self.outputs, wide.outputs, strict=False):
             if wider.dtype not in ("float64", "complex128"):
@@ -164,9 +199,12 @@ class TorchProgram:
     def _trace(self) -> None:
         """Call the function as the user would, and keep the graph."""
         with torch.enable_grad():
-            self._points = [leaf[0].requires_grad_() for leaf in self._call.inputs.adopted(self._point[None])]
+            self._points = self._call.forms.points(self._call.inputs, self._point)
             # Copies, because a leaf of the graph may not be overwritten, and the function may overwrite its inputs.
-            self._values = self._call.one([leaf.clone() for leaf in self._points])
+            copies = self._call.forms.copies(self._points)
+            versions = [copy._version for copy in copies]
+            self._values = self._call.one(copies)
+        self.overwrites = versions != [copy._version for copy in copies]
         self.tally.evaluations += 1
 
     def _values_many(self, rows: Array, into: Array) -> None:
@@ -179,8 +217,7 @@ class TorchProgram:
             self._quiet = self._same_without_graph(np.empty(self.value.size))
         failed = evaluate_each(self._call, rows, into, "without" if self._quiet else "with")
         self.tally.evaluations += len(rows)
-        if failed is not None and not self._raised:
-            self._raised = f"fn raised {type(failed).__name__}({first_line(failed)!r}) at a perturbed point"
+        self.raised = self.raised or failed
 
     def _same_without_graph(self, value: Array) -> bool:
         """Whether the function gives bitwise its value on a row of a larger buffer when nothing requires grad; `value`
@@ -204,12 +241,12 @@ class TorchProgram:
         self._used = True
         cotangents = self._call.outputs.tensors(rows)
         gradients = reverse(self._values, self._points, cotangents, is_grads_batched=True)
-        self._call.inputs.write(gradients, into)
+        self._call.inputs.write(self._call.forms.gradients(gradients), into)
         self.tally.pulls += len(rows)
 
     def _pull_each(self, rows: Array, into: Array) -> None:
         for row, target in zip(rows, into, strict=True):
-            self._call.inputs.write_single(self._pull_one(row), target)
+            self._call.inputs.write_single(self._call.forms.gradients(self._pull_one(row)), target)
             self.tally.pulls += 1
 
     def _pull_one(self, cotangent: Array) -> list[torch.Tensor | None]:
@@ -241,20 +278,17 @@ class TorchProgram:
         self._call.outputs.write(tangents, into)
         self.tally.pushes += len(rows)
 
+    def run_dual(self, duals: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
+        """The values of dual numbers; whoever calls has opened a dual level."""
+        # Only a copy is of its form again: a dual number has lost its class.
+        return self._call.one(self._call.forms.copies(duals) if self._call.forms.by_input else duals)
+
     def _push_each(self, rows: Array, into: Array) -> None:
         for row, target in zip(rows, into, strict=True):
-            points = [leaf.detach().clone() for leaf in self._points]
-            tangents = forward(self._call.one, points, self._call.inputs.single(row))
+            points = self._call.forms.copies([leaf.detach() for leaf in self._points])
+            tangents = forward(self.run_dual, points, self._call.forms.arguments(self._call.inputs.single(row)))
             self._call.outputs.write_single(tangents, target)
             self.tally.pushes += 1
-
-
-@contextmanager
-def _unsupported_in_double() -> Iterator[None]:
-    try:
-        yield
-    except Exception as error:
-        raise Unsupported(f"does not run in float64: {type(error).__name__}: {first_line(error)}") from error
 
 
 def _read_only(array: Array) -> Array:

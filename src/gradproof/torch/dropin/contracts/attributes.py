@@ -1,0 +1,95 @@
+"""R12: a gradient looks like its input: layout, sparse dimensions, device, size and dtype."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from gradproof.program import Spot
+from gradproof.result import Finding, Place, Verdict
+from gradproof.torch.dropin.contracts.pulls import Gradients
+from gradproof.torch.dropin.options import Options
+from gradproof.torch.modes import Graph
+from gradproof.torch.torchprogram import TorchProgram
+
+_SPARSE = (torch.sparse_coo, torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
+
+
+def check_attributes(program: TorchProgram, gradients: Gradients) -> tuple[Finding, ...]:
+    """Of one pull. A dense gradient is welcome for any input."""
+    for leaf, given, gradient in zip(program.inputs, program.graph.points, gradients, strict=True):
+        wrong = "" if gradient is None else _difference(gradient, given)
+        if wrong:
+            return (Finding("attributes", Verdict.WRONG, Place(None, Spot(leaf.path)), f"{wrong} (of {leaf.path})"),)
+    return ()
+
+
+def _difference(gradient: torch.Tensor, given: torch.Tensor) -> str:
+    if gradient.layout is not torch.strided:
+        if gradient.layout is not given.layout:
+            return f"grad is incorrect layout ({gradient.layout} is not {given.layout})"
+        if gradient.layout in _SPARSE:
+            kind = str(gradient.layout).removeprefix("torch.").removesuffix("_coo")
+            for name in ("sparse_dim", "dense_dim"):
+                got, wanted = getattr(gradient, name)(), getattr(given, name)()
+                if got != wanted:
+                    return f"grad is {kind} tensor, but has incorrect {name}: {got}, expected {wanted}"
+    for name, word in (("dtype", "type"), ("device", "device"), ("shape", "size")):
+        got, wanted = getattr(gradient, name), getattr(given, name)
+        if got != wanted:
+            return f"grad is incorrect {word}: {got}, expected {wanted}"
+    return ""
+
+
+def check_returned(program: TorchProgram, options: Options) -> tuple[Finding, ...]:
+    """What custom Functions return from backward. The engine casts it to the input's dtype and sums it to the input's
+    size without a word, so each Function is asked on its own, with zeros for its cotangents."""
+    with torch.no_grad():
+        for node in _python_nodes(program.graph):
+            wrong = _wrong_return(node, options)
+            if wrong:
+                hint = "Return what forward's input looks like; the engine hides the difference by a cast or a sum."
+                return (Finding("returned", Verdict.WRONG, Place(), f"{wrong} (returned by {node.name()})", hint),)
+    return ()
+
+
+def _wrong_return(node: Any, options: Options) -> str:
+    cotangents = [torch.zeros(meta.shape, dtype=meta.dtype, device=meta.device) for meta in node._input_metadata]
+    try:
+        returned = node.apply(*cotangents)
+    except Exception:  # noqa: BLE001  in the engine's own calls it did not; what it cannot do with zeros is not asked here
+        return ""
+    returned = returned if isinstance(returned, tuple) else (returned,)
+    for index, (gradient, edge) in enumerate(zip(returned, node.next_functions, strict=False)):
+        expected = _metadata(edge)
+        if not isinstance(gradient, torch.Tensor) or expected is None:
+            continue
+        if gradient.layout is torch.strided and tuple(gradient.shape) != tuple(expected.shape):
+            looks = f"{tuple(gradient.shape)} for input {index} of forward, which is {tuple(expected.shape)}"
+            return f"Analytical gradient has incorrect size: {looks}"
+        if options.check_grad_dtypes and gradient.dtype is not expected.dtype:
+            looks = f"{gradient.dtype} for input {index} of forward, which is {expected.dtype}"
+            return f"Gradient has dtype mismatch: {looks}"
+    return ""
+
+
+def _metadata(edge: tuple[Any, int]) -> Any:
+    node, slot = edge
+    metadata = () if node is None else node._input_metadata
+    return metadata[slot] if slot < len(metadata) else None
+
+
+def _python_nodes(graph: Graph) -> Iterator[Any]:
+    """The nodes of custom Functions."""
+    waiting: list[Any] = [value.grad_fn for value in graph.values if value.grad_fn is not None]
+    seen = set(waiting)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, torch.autograd.function.BackwardCFunction):
+            yield node
+        for further, _ in node.next_functions:
+            if further is not None and further not in seen:
+                seen.add(further)
+                waiting.append(further)

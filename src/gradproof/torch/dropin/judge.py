@@ -1,0 +1,180 @@
+"""From a program to a verdict, in the order of torch's checker: a failure is raised, a doubt becomes a warning."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from gradproof.check import check_program
+from gradproof.errors import GradcheckError, OutputsChanged, Unsupported
+from gradproof.result import Comparison, Finding, Result, Verdict
+from gradproof.settings import Tolerance
+from gradproof.torch.dropin.contracts.any_cotangent import check_any_cotangent
+from gradproof.torch.dropin.contracts.attributes import check_attributes, check_returned
+from gradproof.torch.dropin.contracts.batched import check_batched_pull, check_batched_push
+from gradproof.torch.dropin.contracts.pulls import Gradients, random_cotangents
+from gradproof.torch.dropin.contracts.reentrant import WORDS as NOT_REENTRANT
+from gradproof.torch.dropin.contracts.reentrant import check_reentrant
+from gradproof.torch.dropin.contracts.subsets import check_subsets
+from gradproof.torch.dropin.contracts.undefined import check_undefined_cotangents, check_undefined_tangents
+from gradproof.torch.dropin.contracts.zero import check_zero
+from gradproof.torch.dropin.messages import changed_outputs, contract_message, failure_message, parameter_names
+from gradproof.torch.dropin.options import Options
+from gradproof.torch.torchprogram import TorchProgram
+
+# A fast check that ends in doubt is repeated entry by entry if the Jacobian has at most so many.
+ENTRIES = 2**16
+
+
+class NonDifferentiableWarning(UserWarning):
+    """The function has a kink at this point; its gradient is one of several valid ones."""
+
+
+class UndecidedWarning(UserWarning):
+    """The gradient agrees as far as could be told, which is less far than the tolerance asks for."""
+
+
+# Fresh directions in every call, and none of the user's random numbers used for them.
+_GENERATOR = np.random.default_rng()
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What is judged: the user's function, its program, and what was asked for."""
+
+    func: Callable[..., Any]
+    program: TorchProgram
+    options: Options
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return parameter_names(self.func)
+
+    @property
+    def second_order(self) -> bool:
+        return self.program.name.startswith("gradient of")
+
+
+def judge(case: Case) -> None:
+    """Raise GradcheckError unless everything holds."""
+    __tracebackhide__ = True
+    program, options = case.program, case.options
+    gradients: Gradients = [None] * len(program.inputs)
+    cotangents = random_cotangents(program, _GENERATOR)
+    if options.check_backward_ad:
+        with program.scope:
+            gradients, findings = check_reentrant(program, cotangents, options)
+            _raise_for(findings, case)
+            _raise_for(check_returned(program, options), case)
+    _judge_derivatives(case)
+    with program.scope:
+        _judge_contracts(case, cotangents, gradients)
+
+
+def _judge_contracts(case: Case, cotangents: list[torch.Tensor], gradients: Gradients) -> None:
+    __tracebackhide__ = True
+    program, options = case.program, case.options
+    if options.check_forward_ad and options.check_undefined_grad:
+        _raise_for(check_undefined_tangents(program, _GENERATOR), case)
+    if options.check_batched_forward_grad:
+        _raise_for(check_batched_push(program, _GENERATOR), case)
+    if not options.check_backward_ad:
+        return
+    if options.check_batched_grad:
+        _raise_for(check_batched_pull(program, _GENERATOR), case)
+    _raise_for(check_attributes(program, gradients), case)
+    _raise_for(check_zero(program, options), case)
+    if options.check_undefined_grad:
+        _raise_for(check_undefined_cotangents(program, cotangents), case)
+    _raise_for(check_any_cotangent(program, cotangents, gradients, options), case)
+    if not case.second_order:
+        _raise_for(check_subsets(program, cotangents, gradients, options), case)
+
+
+def _judge_derivatives(case: Case) -> None:
+    __tracebackhide__ = True
+    result = _checked(case)
+    failing = [finding for finding in result.findings if _fails(finding, result)]
+    tolerance = case.options.tolerance(case.program)
+    if failing or any(_beyond(comparison, tolerance) for comparison in result.comparisons):
+        if result.verdict is Verdict.UNDECIDED and case.program.raised is not None:
+            raise case.program.raised  # the function's own exception says more than that nothing could be told
+        if any(finding.code == "random" for finding in failing) and case.second_order:
+            finding = failing[0]
+            raise GradcheckError(f"{NOT_REENTRANT}: {finding.sentence}", result)
+        if {finding.code for finding in failing} == {"nonlinear"}:
+            # torch has words for the commonest case of this.
+            with case.program.scope:
+                _raise_for(check_zero(case.program, case.options), case)
+        raise GradcheckError(failure_message(result, case.program, case.names), result)
+    if result.verdict is Verdict.UNSUPPORTED:
+        _raise_missing(case, result)
+    for finding in result.findings:
+        if finding.code == "kink":
+            warnings.warn(finding.sentence, NonDifferentiableWarning, stacklevel=6)
+        elif finding.verdict is Verdict.UNDECIDED:
+            warnings.warn(f"{finding.sentence}. {finding.hint}", UndecidedWarning, stacklevel=6)
+
+
+def _checked(case: Case) -> Result:
+    program, options = case.program, case.options
+    try:
+        result = check_program(program, options.settings(program, 1 if options.fast_mode else "exhaustive"))
+        if options.fast_mode and program.point.size * program.value.size <= ENTRIES and _leaves_open(result):
+            closer = check_program(program, options.settings(program, "exhaustive"))
+            located = any(comparison.found for comparison in result.comparisons)
+            return result if closer.ok and result.verdict is Verdict.WRONG and located else closer
+    except OutputsChanged as changed:
+        raise AssertionError(changed_outputs(changed, program, options)) from changed
+    return result
+
+
+def _leaves_open(result: Result) -> bool:
+    """Whether a look at every entry would tell more: doubt, no comparison at all, the place of a kink, or which part of
+    a complex number."""
+    if result.verdict is Verdict.UNDECIDED or any(found.code in ("nonlinear", "kink") for found in result.findings):
+        return True
+    wrong = [comparison for comparison in result.comparisons if comparison.verdict is Verdict.WRONG]
+    return any(c.output.is_complex or c.input.is_complex or not c.found for c in wrong)
+
+
+def _fails(finding: Finding, result: Result) -> bool:
+    """Whether a finding is a failure by itself. Doubt about a block is judged by its deviation instead."""
+    if finding.verdict in (Verdict.WRONG, Verdict.ERROR):
+        return True
+    return finding.verdict is Verdict.UNDECIDED and (finding.code in ("random", "nan-value") or not result.comparisons)
+
+
+def _beyond(comparison: Comparison, tolerance: Tolerance | None) -> bool:
+    """A block that cannot be told passes only if it is within the tolerance all the same."""
+    if comparison.verdict is not Verdict.UNDECIDED:
+        return False
+    relative = 0.0 if tolerance is None else tolerance.relative
+    with np.errstate(invalid="ignore"):
+        within = comparison.deviation <= np.maximum(comparison.tolerance, relative * np.abs(comparison.numeric))
+    return not bool(np.all(within | (comparison.bar <= comparison.tolerance)))
+
+
+def _raise_missing(case: Case, result: Result) -> None:
+    """A mode that does not exist: what torch raised reaches the caller. Where torch would go round a dead end without
+    a word, such as a backward that is marked as once differentiable, the check has failed."""
+    try:
+        if case.options.check_backward_ad:
+            case.program.pull(np.ones((1, case.program.value.size)))
+        if case.options.check_forward_ad:
+            case.program.push(np.ones((1, case.program.point.size)))
+    except Unsupported as missing:
+        if missing.__cause__ is not None:
+            raise missing.__cause__ from None
+    raise GradcheckError(failure_message(result, case.program, case.names), result)
+
+
+def _raise_for(findings: Sequence[Finding], case: Case) -> None:
+    __tracebackhide__ = True
+    if findings:
+        raise GradcheckError(contract_message(findings, case.names))
