@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gradproof.torch.adapter import program_of
+from gradproof.torch.forms import Meaning
 from gradproof.torch.torchprogram import TorchProgram
 
-__all__ = ["TorchProgram", "program_of"]
+__all__ = ["Meaning", "TorchProgram", "program_of"]

@@ -57,8 +57,9 @@ class TorchProgram:
         if self._draws:
             self._lanes["values"].refuse("the function draws random numbers")
         if call.forms.reason:
-            for lane in self._lanes.values():
-                lane.refuse(call.forms.reason)
+            for name, lane in self._lanes.items():
+                if not (name == "push" and self._no_push):
+                    lane.refuse(call.forms.reason)
 
     @property
     def notes(self) -> tuple[str, ...]:
