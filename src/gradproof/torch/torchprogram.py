@@ -57,8 +57,8 @@ class TorchProgram:
         if self._draws:
             self._lanes["values"].refuse("the function draws random numbers")
         if call.forms.reason:
-            for name, lane in self._lanes.items():
-                if not (name == "push" and self._no_push):
+            for lane in self._lanes.values():
+                if not (lane.name == "push" and self._no_push):
                     lane.refuse(call.forms.reason)
 
     @property
