@@ -13,7 +13,7 @@ import torch
 from gradproof.check import check_program
 from gradproof.errors import GradcheckError, OutputsChanged, Unsupported
 from gradproof.result import Comparison, Finding, Result, Verdict
-from gradproof.settings import Tolerance
+from gradproof.settings import Effort, Tolerance
 from gradproof.torch.dropin.contracts.any_cotangent import check_any_cotangent
 from gradproof.torch.dropin.contracts.attributes import check_attributes, check_returned
 from gradproof.torch.dropin.contracts.batched import check_batched_pull, check_batched_push
@@ -29,6 +29,8 @@ from gradproof.torch.torchprogram import TorchProgram
 
 # A fast check that ends in doubt is repeated entry by entry if the Jacobian has at most so many.
 ENTRIES = 2**16
+# A Jacobian that takes no more calls than this is looked at entry by entry in fast mode too: probes cost as much.
+TINY = 6
 
 
 class NonDifferentiableWarning(UserWarning):
@@ -124,8 +126,10 @@ def _judge_derivatives(case: Case) -> None:
 def _checked(case: Case) -> Result:
     program, options = case.program, case.options
     try:
-        result = check_program(program, options.settings(program, 1 if options.fast_mode else "exhaustive"))
-        if options.fast_mode and program.point.size * program.value.size <= ENTRIES and _leaves_open(result):
+        tiny = 2 * program.point.size + program.value.size <= TINY
+        effort: Effort = 1 if options.fast_mode and not tiny else "exhaustive"
+        result = check_program(program, options.settings(program, effort))
+        if effort == 1 and program.point.size * program.value.size <= ENTRIES and _leaves_open(result):
             closer = check_program(program, options.settings(program, "exhaustive"))
             located = any(comparison.found for comparison in result.comparisons)
             return result if closer.ok and result.verdict is Verdict.WRONG and located else closer
