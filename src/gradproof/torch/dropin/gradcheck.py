@@ -66,6 +66,8 @@ def gradcheck(
 def traced(func: Callable[..., Any], arguments: tuple[Any, ...]) -> TorchProgram:
     """The program, from one call of the user's function; what that raises reaches the caller as it is."""
     __tracebackhide__ = True
+    if not callable(func):
+        raise TypeError(f"func must be callable: a {type(func).__name__} object is not callable")
     program = program_of(func, arguments)
     assert isinstance(program.call, UserCall)
     check_layouts(program.call.layouts)
