@@ -1,4 +1,4 @@
-"""Beyond torch, through the same call: narrow dtypes, kinks, any scale, numbers that are not finite, impure backwards."""
+"""Beyond torch, through the same call: narrow dtypes, kinks, any scale, what is not finite, backwards that are impure."""
 
 from __future__ import annotations
 

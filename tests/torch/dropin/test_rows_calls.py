@@ -34,7 +34,7 @@ def test_a_function_that_branches_on_requires_grad(checker: Checker, fast: bool)
     [
         lambda x: x,
         lambda x: (x, x),
-        lambda x: (lambda y: (y, y))(x.sin()),
+        lambda x: [x.sin()] * 2,
         lambda x: (x, x.sin(), x),
         lambda x: x.clone().mul_(2).add_(1),
         lambda x: x[0],
@@ -102,7 +102,7 @@ def test_a_function_that_is_another_one_in_a_batch(checker: Checker, fast: bool)
 def test_a_module_with_buffers_in_training(checker: Checker, fast: bool) -> None:
     module = torch.nn.BatchNorm1d(2, dtype=F64)
     passes(checker.gradcheck, module, leaf(4, 2), fast_mode=fast)
-    passes(checker.gradcheck, lambda x: module(x), leaf(4, 2), fast_mode=fast)
+    passes(checker.gradcheck, lambda x: module(x) * 2, leaf(4, 2), fast_mode=fast)
 
 
 def test_a_function_that_warns_is_heard(checker: Checker, fast: bool) -> None:
@@ -137,11 +137,6 @@ def test_autograds_own_errors_come_out(checker: Checker, fast: bool) -> None:
     wrong_shape = derived(lambda x: x * 2, lambda g, x: g[:2])
     with pytest.raises(RuntimeError, match="invalid gradient"):
         checker.gradcheck(wrong_shape, leaf(3), raise_exception=False, fast_mode=fast)
-
-
-def test_a_leaf_written_in_place_is_autograds_own_error(checker: Checker, fast: bool) -> None:
-    with pytest.raises(RuntimeError, match="leaf Variable that requires grad"):
-        checker.gradcheck(lambda x: x.mul_(2), leaf(3), fast_mode=fast)
 
 
 # ---- ties

@@ -67,7 +67,7 @@ def test_a_wrong_gradient_is_not_called_random(checker: Checker, fast: bool) -> 
 
 def test_a_sparse_gradient_of_a_dense_input(checker: Checker, fast: bool) -> None:
     fn = derived(torch.clone, lambda g, x: g.to_sparse())
-    fails(checker, r"grad is incorrect layout \(torch\.sparse_coo is not torch\.strided\)", fn, leaf(3), fast_mode=fast)
+    fails(checker, "grad is incorrect layout.*sparse_coo", fn, leaf(3), fast_mode=fast)
     passes(checker.gradcheck, derived(torch.clone, lambda g, x: g), leaf(3), fast_mode=fast)
 
 
@@ -148,7 +148,7 @@ class Two(Function):
 
 def test_each_cotangent_alone(checker: Checker, fast: bool) -> None:
     def run(kind: str) -> Any:
-        # Slow mode would meet the undefined cotangent before the contract does, so both outputs go through one more node.
+        # One more node behind each output, so that slow mode does not meet an undefined cotangent first.
         return lambda x: tuple(y * 1 for y in Two.apply(x, kind))
 
     passes(checker.gradcheck, run("right"), leaf(2), fast_mode=fast)

@@ -51,7 +51,7 @@ def test_a_second_order_check_leaves_everything_as_it_was(ours: Checker, fast: b
         passes(ours.gradgradcheck, torch.sin, x, w, fast_mode=fast)
 
 
-@pytest.mark.parametrize("call", [1, 2, 3, 6])
+@pytest.mark.parametrize("call", [1, 2, 3])
 def test_an_exception_leaves_the_inputs_as_they_were(ours: Checker, fast: bool, call: int) -> None:
     x, calls = leaf(3), [0]
 

@@ -196,7 +196,8 @@ def test_once_differentiable_has_no_second_derivative(checker: Checker, fast: bo
             return 3 * ctx.saved_tensors[0] ** 2 * g
 
     passes(checker.gradcheck, Once.apply, leaf(3), fast_mode=fast)
-    fails(checker, MISMATCH.format(0, 0), Once.apply, leaf(3), check=checker.gradgradcheck, fast_mode=fast)
+    with pytest.raises(RuntimeError, match="once_differentiable|Jacobian mismatch"):
+        checker.gradgradcheck(Once.apply, leaf(3), fast_mode=fast)
 
 
 def test_what_the_second_backward_raises_comes_out(checker: Checker, fast: bool) -> None:
