@@ -6,6 +6,7 @@ A target may be a tensor that the function reaches by other ways than its argume
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ from typing import Any
 import torch
 
 from gradproof.torch.dropin.entry import as_tuple
-from gradproof.torch.leaves import dense
+from gradproof.torch.sparse import Pattern, opened, stored
 
 
 def get_numerical_jacobian(
@@ -99,7 +100,7 @@ def _rows(points: Sequence[torch.Tensor], output: torch.Tensor) -> tuple[tuple[t
             if gradient is not None:
                 sizes &= gradient.shape == point.shape
                 types &= gradient.dtype == point.dtype
-                jacobian[:, column] = dense(gradient).reshape(-1)
+                jacobian[:, column] = opened(gradient).reshape(-1)
     return jacobians, sizes, types
 
 
@@ -126,32 +127,11 @@ def _moved(entry: torch.Tensor, step: complex) -> Iterator[None]:
 def _entries(tensor: torch.Tensor) -> Iterator[tuple[int, torch.Tensor]]:
     """Each entry that can be moved, as a view that autograd does not see, with its place in the flattened tensor."""
     if tensor.layout is torch.strided:
-        stored, places = tensor.data, torch.arange(tensor.numel()).reshape(tensor.shape)
+        values, places = tensor.data, torch.arange(tensor.numel()).reshape(tensor.shape)
     else:
-        stored = (tensor._values() if tensor.layout is torch.sparse_coo else tensor.values()).data
-        places = _places(tensor.detach(), stored)
-    for index in (
-        torch.cartesian_prod(*(torch.arange(size) for size in stored.shape)).reshape(-1, stored.dim()).tolist()
-    ):
-        yield int(places[tuple(index)]), stored[tuple(index)]
-
-
-def _places(tensor: torch.Tensor, stored: torch.Tensor) -> torch.Tensor:
-    """Where each stored value of a sparse tensor stands in the flattened dense one: number the values, and look."""
-    numbers = torch.arange(1, stored.numel() + 1, dtype=torch.float64).reshape(stored.shape)
-    if tensor.layout is torch.sparse_coo:
-        numbered = torch.sparse_coo_tensor(tensor._indices(), numbers, tensor.shape).to_dense()
-    else:
-        by_rows = tensor.layout in (torch.sparse_csr, torch.sparse_bsr)
-        compressed = tensor.crow_indices() if by_rows else tensor.ccol_indices()
-        plain = tensor.col_indices() if by_rows else tensor.row_indices()
-        numbered = torch.sparse_compressed_tensor(
-            compressed, plain, numbers, tensor.shape, layout=tensor.layout
-        ).to_dense()
-    places = torch.empty(stored.numel(), dtype=torch.int64)
-    where = numbered.reshape(-1).nonzero().reshape(-1)
-    places[numbered.reshape(-1)[where].to(torch.int64) - 1] = where
-    return places.reshape(stored.shape)
+        values, places = stored(tensor).data, Pattern(tensor.detach()).places()
+    for index in itertools.product(*(range(size) for size in values.shape)):
+        yield int(places[index]), values[index]
 
 
 def _requires_grad(value: object) -> bool:

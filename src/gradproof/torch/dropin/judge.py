@@ -135,8 +135,8 @@ def _beyond(comparison: Comparison) -> bool:
 
 
 def _raise_missing(case: Case, result: Result) -> None:
-    """A mode that does not exist: what torch raised reaches the caller. Where torch would go round a dead end, such as a
-    backward that is marked as once differentiable, without a word, the check has failed."""
+    """A mode that does not exist: what torch raised reaches the caller. Where torch would go round a dead end without
+    a word, such as a backward that is marked as once differentiable, the check has failed."""
     try:
         if case.options.check_backward_ad:
             case.program.pull(np.ones((1, case.program.value.size)))
