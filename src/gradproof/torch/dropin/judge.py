@@ -104,18 +104,26 @@ def _checked(case: Case) -> Result:
         result = check_program(program, options.settings(program, 1 if options.fast_mode else "exhaustive"))
         if options.fast_mode and program.point.size * program.value.size <= ENTRIES and _leaves_open(result):
             closer = check_program(program, options.settings(program, "exhaustive"))
-            return result if closer.ok and result.verdict is Verdict.WRONG else closer
+            return result if closer.ok and _located(result) else closer
     except OutputsChanged as changed:
         raise AssertionError(changed_outputs(changed, program, options)) from changed
     return result
 
 
 def _leaves_open(result: Result) -> bool:
-    """Whether a look at every entry would tell more: doubt, no comparison at all, or which part of a complex number."""
-    if result.verdict is Verdict.UNDECIDED or any(found.code == "nonlinear" for found in result.findings):
+    """Whether a look at every entry would tell more: doubt, a kink somewhere, no comparison at all, a deviation that no
+    single entry shows, or which part of a complex number."""
+    if result.verdict is Verdict.UNDECIDED or {found.code for found in result.findings} & {"nonlinear", "kink"}:
         return True
     wrong = [comparison for comparison in result.comparisons if comparison.verdict is Verdict.WRONG]
-    return any(comparison.output.is_complex or comparison.input.is_complex for comparison in wrong)
+    return any(not found.found or found.output.is_complex or found.input.is_complex for found in wrong)
+
+
+def _located(result: Result) -> bool:
+    """Whether something is known to be wrong that a look at single entries cannot clear: an entry, or the linearity. A
+    combination of entries deviates by more than each of them may, so it proves nothing beyond what they do."""
+    entry = any(comparison.found for comparison in result.comparisons if comparison.verdict is Verdict.WRONG)
+    return entry or any(found.code == "nonlinear" for found in result.findings)
 
 
 def _fails(finding: Finding, result: Result) -> bool:
