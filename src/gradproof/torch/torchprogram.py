@@ -22,12 +22,12 @@ class TorchProgram:
     """Implements `gradproof.program.Program`. An evaluation of a gradient program counts as one evaluation."""
 
     def __init__(self, call: Call, name: str, point: Array, tally: Tally, parent: TorchProgram | None = None) -> None:
-        self._call = call
+        self.call = self._call = call
         self.name = name
         self.tally = tally
         self._parent = parent
         self._point = point
-        self._scope = Purity(call.modules)
+        self.scope = self._scope = Purity(call.modules)  # whoever uses the graph or the call does it in this scope
         self.raised: Exception | None = None  # by the function, at a perturbed point
         self._graph_note = ""
         self._no_push = Unsupported(call.forms.no_push) if call.forms.no_push else None
@@ -61,15 +61,6 @@ class TorchProgram:
                 lane.refuse(call.forms.reason)
 
     @property
-    def call(self) -> Call:
-        return self._call
-
-    @property
-    def scope(self) -> Purity:
-        """Whoever uses the graph or the call directly does it in this scope."""
-        return self._scope
-
-    @property
     def graph(self) -> Graph:
         """The traced call. Some graphs serve only once: where a second use raises, `renewed` gives another one."""
         if not self._reusable:
@@ -89,10 +80,8 @@ class TorchProgram:
     @property
     def notes(self) -> tuple[str, ...]:
         sentences = [*(lane.note for lane in self._lanes.values()), self._graph_note]
-        if self.raised is not None:
-            sentences.append(
-                f"fn raised {type(self.raised).__name__}({first_line(self.raised)!r}) at a perturbed point"
-            )
+        if (raised := self.raised) is not None:
+            sentences.append(f"fn raised {type(raised).__name__}({first_line(raised)!r}) at a perturbed point")
         return tuple(sentence for sentence in sentences if sentence)
 
     @property

@@ -81,8 +81,8 @@ def traced(func: Callable[..., Any], arguments: tuple[Any, ...], options: Option
 
 
 def _call_with_leaves(program: TorchProgram, arguments: tuple[Any, ...]) -> None:
-    """The function writes into what it is given. The user's own call may not do that to a leaf of the graph, and neither
-    may this one: autograd says so."""
+    """The function writes into what it is given. In the user's own call autograd forbids that for leaves of the graph;
+    so it does here."""
     found: list[tuple[str, Any]] = []
     flatten(arguments, "", found)
     if all(value.is_leaf for _, value in found if isinstance(value, torch.Tensor) and value.requires_grad):

@@ -77,9 +77,9 @@ def judge(case: Case) -> None:
     _raise_for(check_zero(program, options), case)
     if options.check_undefined_grad:
         _raise_for(check_undefined_cotangents(program, cotangents), case)
-    _raise_for(check_any_cotangent(program, cotangents, gradients), case)
+    _raise_for(check_any_cotangent(program, cotangents, gradients, options), case)
     if not case.second_order:
-        _raise_for(check_subsets(program, cotangents, gradients), case)
+        _raise_for(check_subsets(program, cotangents, gradients, options), case)
 
 
 def _judge_derivatives(case: Case) -> None:

@@ -69,11 +69,11 @@ def _wrong_return(node: Any, options: Options) -> str:
         if not isinstance(gradient, torch.Tensor) or expected is None:
             continue
         if gradient.layout is torch.strided and tuple(gradient.shape) != tuple(expected.shape):
-            got, wanted = tuple(gradient.shape), tuple(expected.shape)
-            return f"Analytical gradient has incorrect size: {got} for input {index} of forward, which is {wanted}"
+            looks = f"{tuple(gradient.shape)} for input {index} of forward, which is {tuple(expected.shape)}"
+            return f"Analytical gradient has incorrect size: {looks}"
         if options.check_grad_dtypes and gradient.dtype is not expected.dtype:
-            got, wanted = str(gradient.dtype), str(expected.dtype)
-            return f"Gradient has dtype mismatch: {got} for input {index} of forward, which is {wanted}"
+            looks = f"{gradient.dtype} for input {index} of forward, which is {expected.dtype}"
+            return f"Gradient has dtype mismatch: {looks}"
     return ""
 
 
