@@ -12,7 +12,6 @@ from gradproof.torch.adapter import program_of
 from gradproof.torch.calls import UserCall
 from gradproof.torch.dropin.entry import as_tuple, check_inputs, check_layouts
 from gradproof.torch.dropin.judge import Case, judge
-from gradproof.torch.dropin.messages import parameter_names
 from gradproof.torch.dropin.options import Options, accepts_older_spelling
 from gradproof.torch.forms import MKLDNN, Meaning
 from gradproof.torch.torchprogram import TorchProgram
@@ -62,7 +61,7 @@ def gradcheck(
     arguments = as_tuple(inputs)
     check_inputs(arguments)
     program = traced(func, arguments, options)
-    return verdict(Case(program, options, given(program), parameter_names(func)), raise_exception=raise_exception)
+    return verdict(Case(func, program, options), raise_exception=raise_exception)
 
 
 def traced(func: Callable[..., Any], arguments: tuple[Any, ...], options: Options) -> TorchProgram:
@@ -88,11 +87,6 @@ def _call_with_leaves(program: TorchProgram, arguments: tuple[Any, ...]) -> None
     if all(value.is_leaf for _, value in found if isinstance(value, torch.Tensor) and value.requires_grad):
         with program.scope, torch.enable_grad():
             program.call.one([point.detach().clone().requires_grad_() for point in program.graph.points])
-
-
-def given(program: TorchProgram) -> list[torch.Tensor]:
-    """The inputs whose looks a gradient must have."""
-    return list(program.graph.points)
 
 
 def verdict(case: Case, *, raise_exception: bool) -> bool:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,7 +23,7 @@ from gradproof.torch.dropin.contracts.reentrant import check_reentrant
 from gradproof.torch.dropin.contracts.subsets import check_subsets
 from gradproof.torch.dropin.contracts.undefined import check_undefined_cotangents, check_undefined_tangents
 from gradproof.torch.dropin.contracts.zero import check_zero
-from gradproof.torch.dropin.messages import changed_outputs, contract_message, failure_message
+from gradproof.torch.dropin.messages import changed_outputs, contract_message, failure_message, parameter_names
 from gradproof.torch.dropin.options import Options
 from gradproof.torch.torchprogram import TorchProgram
 
@@ -38,15 +39,21 @@ class UndecidedWarning(UserWarning):
     """The gradient agrees as far as could be told, which is less far than the tolerance asks for."""
 
 
+# Fresh directions in every call, and none of the user's random numbers used for them.
+_GENERATOR = np.random.default_rng()
+
+
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What is judged: the program, what was asked for, the inputs as the user gave them (one for each input leaf), and
-    the parameters' names of the user's function."""
+    """What is judged: the user's function, its program, and what was asked for."""
 
+    func: Callable[..., Any]
     program: TorchProgram
     options: Options
-    inputs: Sequence[torch.Tensor]
-    names: Sequence[str] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return parameter_names(self.func)
 
     @property
     def second_order(self) -> bool:
@@ -57,23 +64,30 @@ def judge(case: Case) -> None:
     """Raise GradcheckError unless everything holds."""
     __tracebackhide__ = True
     program, options = case.program, case.options
-    generator = np.random.default_rng()
     gradients: Gradients = [None] * len(program.inputs)
-    cotangents = random_cotangents(program, generator)
+    cotangents = random_cotangents(program, _GENERATOR)
     if options.check_backward_ad:
-        gradients, findings = check_reentrant(program, cotangents, options)
-        _raise_for(findings, case)
-        _raise_for(check_returned(program, options), case)
+        with program.scope:
+            gradients, findings = check_reentrant(program, cotangents, options)
+            _raise_for(findings, case)
+            _raise_for(check_returned(program, options), case)
     _judge_derivatives(case)
+    with program.scope:
+        _judge_contracts(case, cotangents, gradients)
+
+
+def _judge_contracts(case: Case, cotangents: list[torch.Tensor], gradients: Gradients) -> None:
+    __tracebackhide__ = True
+    program, options = case.program, case.options
     if options.check_forward_ad and options.check_undefined_grad:
-        _raise_for(check_undefined_tangents(program, generator), case)
+        _raise_for(check_undefined_tangents(program, _GENERATOR), case)
     if options.check_batched_forward_grad:
-        _raise_for(check_batched_push(program, generator), case)
+        _raise_for(check_batched_push(program, _GENERATOR), case)
     if not options.check_backward_ad:
         return
     if options.check_batched_grad:
-        _raise_for(check_batched_pull(program, generator), case)
-    _raise_for(check_attributes(program, case.inputs, gradients), case)
+        _raise_for(check_batched_pull(program, _GENERATOR), case)
+    _raise_for(check_attributes(program, gradients), case)
     _raise_for(check_zero(program, options), case)
     if options.check_undefined_grad:
         _raise_for(check_undefined_cotangents(program, cotangents), case)
@@ -95,7 +109,8 @@ def _judge_derivatives(case: Case) -> None:
             raise GradcheckError(f"{NOT_REENTRANT}: {finding.sentence}", result)
         if {finding.code for finding in failing} == {"nonlinear"}:
             # torch has words for the commonest case of this.
-            _raise_for(check_zero(case.program, case.options), case)
+            with case.program.scope:
+                _raise_for(check_zero(case.program, case.options), case)
         raise GradcheckError(failure_message(result, case.program, case.names), result)
     if result.verdict is Verdict.UNSUPPORTED:
         _raise_missing(case, result)

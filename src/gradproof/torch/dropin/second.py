@@ -11,9 +11,8 @@ import torch
 from gradproof.errors import Unsupported
 from gradproof.reference.steps import signed
 from gradproof.torch.dropin.entry import as_tuple, check_inputs
-from gradproof.torch.dropin.gradcheck import given, traced, verdict
+from gradproof.torch.dropin.gradcheck import traced, verdict
 from gradproof.torch.dropin.judge import Case
-from gradproof.torch.dropin.messages import parameter_names
 from gradproof.torch.dropin.options import Options, accepts_older_spelling
 from gradproof.torch.torchprogram import TorchProgram
 
@@ -66,7 +65,7 @@ def gradgradcheck(
         gradient = program.gradient_at(cotangents)
     except Unsupported as missing:
         raise (missing.__cause__ or RuntimeError(str(missing))) from None
-    return verdict(Case(gradient, options, given(gradient), parameter_names(func)), raise_exception=raise_exception)
+    return verdict(Case(func, gradient, options), raise_exception=raise_exception)
 
 
 def _check_switches(forward: bool, reverse: bool, undefined: bool, batched: bool) -> None:  # noqa: FBT001

@@ -24,11 +24,10 @@ def check_any_cotangent(
     roundoff = precision.coarsest(program.inputs + program.outputs).roundoff
     factor = LARGE if roundoff <= precision.SINGLE.roundoff else SMALL
     slack = (2**14 * roundoff, options.nondet_tol * factor)
-    with program.scope:
-        found = _differs(gradients, pull(program, [_scattered(one * factor) for one in cotangents]), factor, slack)
-        if found is None:
-            return ()
-        larger = _differs(gradients, pull(program, [one * factor for one in cotangents]), factor, slack)
+    found = _differs(gradients, pull(program, [_scattered(one * factor) for one in cotangents]), factor, slack)
+    if found is None:
+        return ()
+    larger = _differs(gradients, pull(program, [one * factor for one in cotangents]), factor, slack)
     path = program.inputs[found].path
     if larger is None:
         what, hint = "its memory layout", "Call .contiguous() on grad_output before its memory is read directly."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -17,11 +17,9 @@ from gradproof.torch.torchprogram import TorchProgram
 _SPARSE = (torch.sparse_coo, torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
 
 
-def check_attributes(
-    program: TorchProgram, inputs: Sequence[torch.Tensor], gradients: Gradients
-) -> tuple[Finding, ...]:
+def check_attributes(program: TorchProgram, gradients: Gradients) -> tuple[Finding, ...]:
     """Of one pull. A dense gradient is welcome for any input."""
-    for leaf, given, gradient in zip(program.inputs, inputs, gradients, strict=True):
+    for leaf, given, gradient in zip(program.inputs, program.graph.points, gradients, strict=True):
         wrong = "" if gradient is None else _difference(gradient, given)
         if wrong:
             return (Finding("attributes", Verdict.WRONG, Place(None, Spot(leaf.path)), f"{wrong} (of {leaf.path})"),)
@@ -48,7 +46,7 @@ def _difference(gradient: torch.Tensor, given: torch.Tensor) -> str:
 def check_returned(program: TorchProgram, options: Options) -> tuple[Finding, ...]:
     """What custom Functions return from backward. The engine casts it to the input's dtype and sums it to the input's
     size without a word, so each Function is asked on its own, with zeros for its cotangents."""
-    with program.scope, torch.no_grad():
+    with torch.no_grad():
         for node in _python_nodes(program.graph):
             wrong = _wrong_return(node, options)
             if wrong:

@@ -26,16 +26,15 @@ def check_batched_pull(program: TorchProgram, generator: np.random.Generator) ->
     """Two cotangents for all outputs, looped and as one batch."""
     if not any(value.requires_grad for value in program.graph.values):
         return ()
-    with program.scope:
-        rows = [random_cotangents(program, generator) for _ in range(2)]
-        looped = [pull(program, row) for row in rows]
-        batch = [torch.stack(column) for column in zip(*rows, strict=True)]
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                batched = pull(program, batch, batched=True)
-        except RuntimeError as error:
-            raise GradcheckError(_raised(REVERSE, error, "check_batched_grad=False")) from error
+    rows = [random_cotangents(program, generator) for _ in range(2)]
+    looped = [pull(program, row) for row in rows]
+    batch = [torch.stack(column) for column in zip(*rows, strict=True)]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            batched = pull(program, batch, batched=True)
+    except RuntimeError as error:
+        raise GradcheckError(_raised(REVERSE, error, "check_batched_grad=False")) from error
     for i, leaf in enumerate(program.inputs):
         if not _agree(batched[i], [row[i] for row in looped]):
             hint = "Look for operations in backward that mix the rows of a batch, or write a vmap rule."
@@ -47,7 +46,7 @@ def check_batched_pull(program: TorchProgram, generator: np.random.Generator) ->
 
 def check_batched_push(program: TorchProgram, generator: np.random.Generator) -> tuple[Finding, ...]:
     """For each input two tangents, looped and as one batch."""
-    with program.scope, torch.enable_grad():
+    with torch.enable_grad():
         points = [point.detach() for point in program.graph.points]
         for i, leaf in enumerate(program.inputs):
             drawn = [program.call.inputs.single(signed(generator, program.point.size)) for _ in range(2)]

@@ -16,13 +16,12 @@ WORDS = "Backward is not reentrant, i.e., the same grad_output gives different g
 def check_reentrant(
     program: TorchProgram, cotangents: list[torch.Tensor], options: Options
 ) -> tuple[Gradients, tuple[Finding, ...]]:
-    """The gradients of the first pull, and what the second one says. Both pulls get the same tensors, and happen in one
-    scope: each scope would begin with the same random state."""
-    with program.scope:
-        kept = [cotangent.clone() for cotangent in cotangents]
-        first = pull(program, cotangents)
-        overwritten = any(not torch.equal(one, other) for one, other in zip(cotangents, kept, strict=True))
-        second = pull(program, cotangents)
+    """The gradients of the first pull, and what the second one says. Both pulls get the same tensors, and run in one
+    scope: two would begin with the same random state."""
+    kept = [cotangent.clone() for cotangent in cotangents]
+    first = pull(program, cotangents)
+    overwritten = any(not torch.equal(one, other) for one, other in zip(cotangents, kept, strict=True))
+    second = pull(program, cotangents)
     for leaf, before, after in zip(program.inputs, first, second, strict=True):
         spread = _spread(before, after)
         if spread > options.nondet_tol:

@@ -40,7 +40,7 @@ def check_subsets(
 
 def _gradient_alone(program: TorchProgram, cotangents: list[torch.Tensor], which: int) -> torch.Tensor | None:
     """None where the function does not run that way, or is another function then: that is its own choice."""
-    with program.scope, torch.enable_grad():
+    with torch.enable_grad():
         points = [point.detach() for point in program.graph.points]
         points[which] = points[which].requires_grad_()
         try:

@@ -34,16 +34,15 @@ def check_undefined_cotangents(program: TorchProgram, cotangents: list[torch.Ten
     """All cotangents undefined together; then each alone, beside the others, against zeros in its place."""
     values = program.graph.values
     kept = [i for i, value in enumerate(values) if value.requires_grad]
-    with program.scope:
-        none: Gradients = [None] * len(program.inputs)
-        trials = [(kept, none)] if kept else []
-        if len(kept) > 1:
-            trials += [([i], _with_zeros(program, cotangents, i)) for i in kept]
-        for missing, expected in trials:
-            found = _compare(program, cotangents, missing, expected)
-            if found:
-                _warn()
-                return found
+    none: Gradients = [None] * len(program.inputs)
+    trials = [(kept, none)] if kept else []
+    if len(kept) > 1:
+        trials += [([i], _with_zeros(program, cotangents, i)) for i in kept]
+    for missing, expected in trials:
+        found = _compare(program, cotangents, missing, expected)
+        if found:
+            _warn()
+            return found
     return ()
 
 
@@ -105,7 +104,7 @@ def _warn() -> None:
 
 def check_undefined_tangents(program: TorchProgram, generator: np.random.Generator) -> tuple[Finding, ...]:
     """For each input: all others have random tangents, and its own is once zeros, once absent."""
-    with program.scope, torch.enable_grad(), forward_ad.dual_level():
+    with torch.enable_grad(), forward_ad.dual_level():
         forms = program.call.forms
         points = [point.detach() for point in program.graph.points]
         tangents = forms.arguments(program.call.inputs.single(signed(generator, program.point.size)))

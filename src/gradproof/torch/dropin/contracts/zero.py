@@ -12,8 +12,7 @@ from gradproof.torch.torchprogram import TorchProgram
 
 
 def check_zero(program: TorchProgram, options: Options) -> tuple[Finding, ...]:
-    with program.scope:
-        gradients = pull(program, [torch.zeros_like(value) for value in program.graph.values])
+    gradients = pull(program, [torch.zeros_like(value) for value in program.graph.values])
     for leaf, gradient in zip(program.inputs, gradients, strict=True):
         if gradient is None:
             continue
