@@ -208,6 +208,15 @@ def test_forward_mode_with_retain_grad(ours: Checker, fast: bool) -> None:
     passes(ours.gradcheck, fn, leaf(3), check_forward_ad=True, fast_mode=fast)
 
 
+def test_forward_mode_through_an_addition_to_its_own_transpose(ours: Checker, fast: bool) -> None:
+    def fn(x: Tensor) -> Tensor:
+        y = x.clone()
+        y += y.mT.clone()
+        return y.mT.mul_(2)
+
+    passes(ours.gradcheck, fn, leaf(3, 3), check_forward_ad=True, fast_mode=fast)
+
+
 def test_batched_gradients_of_a_backward_that_prints(ours: Checker, fast: bool, capsys: Any) -> None:
     fn = derived(lambda x: x * 2, lambda g, x: (print("shape", tuple(g.shape)), 2 * g)[1])  # noqa: T201
     passes(ours.gradcheck, fn, leaf(3), check_batched_grad=True, fast_mode=fast)

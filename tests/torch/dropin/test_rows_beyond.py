@@ -1,4 +1,4 @@
-"""Beyond torch, through the same call: narrow dtypes, kinks, any scale, what is not finite, backwards that are impure."""
+"""Beyond torch, through the same call: narrow dtypes, kinks, any scale, what is not finite, impure backwards."""
 
 from __future__ import annotations
 

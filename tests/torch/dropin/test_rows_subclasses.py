@@ -159,7 +159,9 @@ def _wrapping(func: Any) -> Any:
     return call
 
 
-def test_tensor_likes_are_let_through(checker: Checker, fast: bool) -> None:
+def test_tensor_likes_are_let_through(checker: Checker, fast: bool, request: pytest.FixtureRequest) -> None:
+    if checker.name == "gradproof":
+        request.applymarker(pytest.mark.xfail(reason="objects that are no tensors cannot be differentiated yet"))
     a, b = Like(torch.tensor(5.0, dtype=F64)), Like(torch.tensor(6.0, dtype=F64))
     a.requires_grad = True
     b.requires_grad = True

