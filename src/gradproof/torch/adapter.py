@@ -24,9 +24,11 @@ def program_of(
     kwargs: dict[str, Any] | None = None,
     wrt: str | Sequence[str] | None = None,
     meaning: Meaning = Meaning.MASKED,
+    captured: frozenset[str] = frozenset(),
 ) -> TorchProgram:
     """`args`: one tensor, a tuple or list of positional arguments, or any other structure as the only argument.
-    `meaning`: what the coordinates of sparse arguments are."""
+    `meaning`: what the coordinates of sparse arguments are. `captured`: the paths of arguments that fn reaches by other
+    ways; see `captured_paths`."""
     if not callable(fn):
         raise UsageError(f"fn must be callable, got {type(fn).__name__}: gradproof.check(torch.sin, x)")
     if kwargs is not None and not isinstance(kwargs, dict):
@@ -42,7 +44,7 @@ def program_of(
         params = [(f"params.{name}", param) for name, param in fn.named_parameters()]
         buffers = [(f"buffers.{name}", buffer) for name, buffer in fn.named_buffers()]
     wanted = chosen(arguments, params, wrt)
-    call = UserCall(fn, (tree, arguments), [*params, *buffers], wanted, meaning)
+    call = UserCall(fn, (tree, arguments), [*params, *buffers], wanted, meaning, captured)
     return TorchProgram(call, name_of(fn), call.point(), Tally())
 
 

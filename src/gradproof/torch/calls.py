@@ -11,10 +11,12 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 
-from gradproof.errors import OutputsChanged
+from gradproof.errors import OutputsChanged, Unsupported
 from gradproof.program import Array, Skipped
+from gradproof.torch.captured import put_back
 from gradproof.torch.forms import MKLDNN, Forms, Meaning
 from gradproof.torch.leaves import Layout, dtype_name
+from gradproof.torch.strides import arrangement
 from gradproof.torch.subclasses import plain, widened
 from gradproof.torch.tree import Tree, flatten, rebuild
 
@@ -50,6 +52,7 @@ class UserCall:
         state: Sequence[tuple[str, torch.Tensor]],
         wanted: frozenset[str],
         meaning: Meaning,
+        captured: frozenset[str] = frozenset(),
     ) -> None:
         """`arguments` is the flattened (args, kwargs); `state` a module's parameters and buffers, by path."""
         self._fn = fn
@@ -61,7 +64,11 @@ class UserCall:
         self._meaning = meaning
         self._slots = [slot for slot, (path, _) in enumerate(named) if path in wanted]
         chosen = [named[slot] for slot in self._slots]
-        self.forms = Forms.of(chosen, meaning)
+        self.originals = chosen
+        self.forms = Forms.of(chosen, meaning, captured)
+        self._captured = self.forms.captured
+        found = [None if i in self.forms.by_input else arrangement(tensor) for i, (_, tensor) in enumerate(chosen)]
+        self._arranged = [(i, one) for i, one in enumerate(found) if one is not None]
         self._start = self.forms.coordinates(chosen)
         self.inputs = Layout.of(self._start)
         # Tensors that stay fixed are copied for each call too; other objects go through by reference.
@@ -70,7 +77,9 @@ class UserCall:
         self._copied = [slot for slot, value in enumerate(fixed) if isinstance(value, (torch.Tensor, np.ndarray))]
         self.modules = tuple(fn.modules()) if isinstance(fn, torch.nn.Module) else ()
         self._outputs: _Outputs | None = None
-        self._direct = _is_flat(self._tree, len(self._slots)) and not (self.modules or state or self.forms.by_input)
+        self._direct = _is_flat(self._tree, len(self._slots)) and not (
+            self.modules or state or self.forms.by_input or self._arranged
+        )
 
     @property
     def outputs(self) -> Layout:
@@ -92,6 +101,12 @@ class UserCall:
         return self._outputs
 
     def one(self, leaves: Tensors) -> Tensors:
+        if not self._captured:
+            return self._once(leaves)
+        with put_back(self._captured):
+            return [value.clone() for value in self._once(leaves)]
+
+    def _once(self, leaves: Tensors) -> Tensors:
         result = self._fn(*leaves) if self._direct else self._rebuilt(leaves)
         if self._outputs is None:
             self._outputs = _Outputs(result, self.forms.dense)
@@ -117,12 +132,18 @@ class UserCall:
         wide = [(path, double(value)) for path, value in self._named]
         if all(new is old for (_, new), (_, old) in zip(wide, self._named, strict=True)):
             return None
+        if self._captured:
+            raise Unsupported(self.forms.reason)
         split = len(wide) - len(self._state)
         return UserCall(self._fn, (self._tree, wide[:split]), wide[split:], self._wanted, self._meaning)
 
     def _rebuilt(self, leaves: Tensors) -> Any:
         if self.forms.by_input:
             leaves = self.forms.arguments(leaves)
+        if self._arranged:
+            leaves = list(leaves)
+            for i, arranged in self._arranged:
+                leaves[i] = arranged(leaves[i])
         values = self._template.copy()
         for slot in self._copied:
             values[slot] = values[slot].clone() if isinstance(values[slot], torch.Tensor) else values[slot].copy()

@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.masked import MaskedTensor
 
 from gradproof.program import Array
+from gradproof.torch.captured import Captured
 from gradproof.torch.leaves import Layout
 from gradproof.torch.sparse import SPARSE, Everywhere, Pattern, Stored, masked, opened
 from gradproof.torch.subclasses import PLAIN, Masked, Subclass
@@ -81,9 +82,19 @@ class Forms:
     reason: str = ""
 
     @classmethod
-    def of(cls, named: Sequence[tuple[str, Tensor]], meaning: Meaning) -> Forms:
-        found = {i: form for i, (path, tensor) in enumerate(named) if (form := form_of(path, tensor, meaning))}
+    def of(cls, named: Sequence[tuple[str, Tensor]], meaning: Meaning, captured: frozenset[str]) -> Forms:
+        found: dict[int, Form] = {}
+        for i, (path, tensor) in enumerate(named):
+            form = Captured(path, tensor) if path in captured else form_of(path, tensor, meaning)
+            if form is not None:
+                found[i] = form
+        if captured:
+            return cls(found, f"fn uses {', '.join(sorted(captured))} past its arguments")
         return cls(found, next((f"{named[i][0]} is {_kind(named[i][1])}" for i in found), ""))
+
+    @property
+    def captured(self) -> list[Captured]:
+        return [form for form in self.by_input.values() if isinstance(form, Captured)]
 
     def coordinates(self, named: Sequence[tuple[str, Tensor]]) -> list[tuple[str, Tensor]]:
         """The leaves as coordinates, with their paths."""
@@ -139,6 +150,8 @@ class Forms:
     @property
     def no_push(self) -> str:
         """Why there is no forward mode. torch 2.13 makes dual numbers of dense tensors only, and not of masked ones."""
+        if self.captured:
+            return f"{self.reason}, where dual numbers do not get"
         strided = all(type(form) is Subclass for form in self.by_input.values())
         return "" if strided else f"{self.reason}, and torch makes no dual numbers of that"
 

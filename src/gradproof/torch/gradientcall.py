@@ -8,6 +8,7 @@ import torch
 
 from gradproof.program import Skipped, leaves
 from gradproof.torch.calls import Call, Tensors
+from gradproof.torch.captured import put_back
 from gradproof.torch.leaves import Layout
 from gradproof.torch.modes import reverse
 
@@ -41,6 +42,13 @@ class GradientCall:
         return self._gradients(self._inner.many, leaves)
 
     def _gradients(self, run: Callable[[Tensors], Tensors], leaves: Tensors) -> Tensors:
+        captured = self.forms.captured
+        if not captured:
+            return self._pulled(run, leaves)
+        with put_back(captured):  # the reverse pass needs the tensors where the evaluation had them
+            return [gradient.clone() for gradient in self._pulled(run, leaves)]
+
+    def _pulled(self, run: Callable[[Tensors], Tensors], leaves: Tensors) -> Tensors:
         outer_graph = torch.is_grad_enabled()
         with torch.enable_grad():
             arguments = self.forms.arguments(leaves[: self._count])

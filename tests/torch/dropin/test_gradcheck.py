@@ -261,6 +261,47 @@ def test_a_single_precision_input_is_judged_and_named() -> None:
         failure(gradcheck, wrong, leaf(3, dtype=torch.float32))
 
 
+# ---- how the function is called
+
+
+@pytest.mark.parametrize("fast", [False, True])
+def test_an_input_keeps_its_strides(fast: bool) -> None:
+    strides = set()
+
+    def kernel(contiguous: bool) -> Callable[[Tensor], Tensor]:
+        def backward(ctx: Any, g: Tensor, x: Tensor) -> Tensor:
+            return 2 * g if contiguous or x.is_contiguous() else 3 * g
+
+        def forward(x: Tensor) -> Tensor:
+            strides.add(x.stride())
+            return x * 2
+
+        return custom(forward, backward)
+
+    x = leaf(3, 4).detach().T.requires_grad_()
+    assert gradcheck(kernel(contiguous=True), x, fast_mode=fast)
+    assert strides == {(1, 4)}
+    assert "mismatch" in str(failure(gradcheck, kernel(contiguous=False), x, fast_mode=fast))
+    gapped = leaf(6).detach()[::2].requires_grad_()
+    assert gradcheck(kernel(contiguous=True), gapped, fast_mode=fast)
+    failure(gradcheck, kernel(contiguous=False), gapped, fast_mode=fast)
+
+
+@pytest.mark.parametrize("fast", [False, True])
+def test_a_tensor_that_the_function_reaches_past_its_arguments(fast: bool) -> None:
+    weight, x = leaf(2, 2), leaf(2).detach()
+    before = weight.detach().clone()
+
+    def closure(factor: float) -> Callable[..., Tensor]:
+        double = custom(lambda w: w * 2, lambda ctx, g, w: factor * g)
+        return lambda _: double(weight) @ x
+
+    assert gradcheck(closure(2.0), weight, fast_mode=fast)
+    assert "args[0]" in str(failure(gradcheck, closure(3.0), weight, fast_mode=fast))
+    assert gradgradcheck(lambda _: (weight.sin() @ x).exp(), weight, fast_mode=fast)
+    assert torch.equal(weight.detach(), before)
+
+
 # ---- what is raised
 
 

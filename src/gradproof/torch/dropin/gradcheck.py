@@ -10,6 +10,7 @@ import torch
 from gradproof.errors import GradcheckError
 from gradproof.torch.adapter import program_of
 from gradproof.torch.calls import UserCall
+from gradproof.torch.captured import captured_paths
 from gradproof.torch.dropin.entry import as_tuple, check_inputs, check_layouts
 from gradproof.torch.dropin.judge import Case, judge
 from gradproof.torch.dropin.options import Options, accepts_older_spelling
@@ -69,11 +70,16 @@ def traced(func: Callable[..., Any], arguments: tuple[Any, ...], options: Option
     __tracebackhide__ = True
     if not callable(func):
         raise TypeError(f"func must be callable: a {type(func).__name__} object is not callable")
-    program = program_of(func, arguments, meaning=Meaning.MASKED if options.masked else Meaning.ALL)
-    assert isinstance(program.call, UserCall)
+    meaning = Meaning.MASKED if options.masked else Meaning.ALL
+    program = program_of(func, arguments, meaning=meaning)
+    call = program.call
+    assert isinstance(call, UserCall)
+    captured = captured_paths(program.graph.values, call.originals)
+    if captured:
+        program = program_of(func, arguments, meaning=meaning, captured=captured)
     if options.check_forward_ad and any(point.layout is MKLDNN for point in program.graph.points):
         raise ValueError("MKLDNN inputs are not support for forward AD gradcheck. Pass dense inputs, or leave it out.")
-    check_layouts(program.call.layouts)
+    check_layouts(call.layouts)
     if program.overwrites:
         _call_with_leaves(program, arguments)
     return program

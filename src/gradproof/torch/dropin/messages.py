@@ -25,7 +25,8 @@ def failure_message(result: Result, program: TorchProgram, names: Sequence[str])
     told = replace(result, findings=tuple(one for one in result.findings if one.verdict is not Verdict.RIGHT))
     body = [f"  {line.label:<9} {line.text}" for line in lines(told) if line.label not in _LEFT_OUT]
     body += _legend(body, names)
-    if any(comparison.scope == "probes" for comparison in result.comparisons):
+    first_order = not result.name.startswith("gradient of")
+    if first_order and any(comparison.scope == "probes" for comparison in result.comparisons):
         body.append(f"  {'replay':<9} gradproof.check(func, inputs, effort=1, seed={result.seed})")
     return "\n".join([_first_line(result, program), *body])
 

@@ -1,0 +1,27 @@
+"""The memory layout of an input: a kernel may read it wrongly when it is not contiguous, so copies keep it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+
+def arrangement(tensor: Tensor) -> Callable[[Tensor], Tensor] | None:
+    """How a contiguous copy gets the order of this tensor's strides, and gaps if it has any; None if it is contiguous.
+    Entries that share memory get memory of their own. Works in every mode, and under vmap."""
+    if tensor.layout is not torch.strided or tensor.dim() == 0 or tensor.is_contiguous():
+        return None
+    strides = tensor.stride()
+    order = sorted(range(tensor.dim()), key=lambda dim: -strides[dim])
+    back = sorted(range(tensor.dim()), key=order.__getitem__)
+    gaps = not tensor.permute(order).is_contiguous()
+
+    def arranged(copy: Tensor) -> Tensor:
+        moved = copy.permute(order).contiguous()
+        if gaps:
+            moved = torch.stack([moved, torch.zeros_like(moved)], dim=-1)[..., 0]
+        return moved.permute(back)
+
+    return arranged
