@@ -105,6 +105,19 @@ def test_a_module_with_buffers_in_training(checker: Checker, fast: bool) -> None
     passes(checker.gradcheck, lambda x: module(x) * 2, leaf(4, 2), fast_mode=fast)
 
 
+def double_exp(x: Tensor) -> Tensor:
+    return 2 * x.exp()
+
+
+@pytest.mark.filterwarnings("ignore")  # torch says that its scripts will go
+def test_scripted_functions_and_modules(checker: Checker, fast: bool) -> None:
+    for fn in (torch.jit.script(torch.nn.Tanh()), torch.jit.trace(double_exp, leaf(3).detach())):
+        passes(checker.gradcheck, fn, leaf(3), fast_mode=fast)
+    linear = torch.jit.script(torch.nn.Linear(3, 2, dtype=F64))
+    passes(checker.gradcheck, linear, leaf(4, 3), fast_mode=fast)
+    fails(checker, MISMATCH, lambda x: linear(square(3.0)(x)), leaf(4, 3), fast_mode=fast)
+
+
 def test_a_function_that_warns_is_heard(checker: Checker, fast: bool) -> None:
     def fn(x: Tensor) -> Tensor:
         warnings.warn("mind the step", RuntimeWarning, stacklevel=1)
