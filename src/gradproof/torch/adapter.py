@@ -31,6 +31,8 @@ def program_of(
     ways; see `captured_paths`."""
     if not callable(fn):
         raise UsageError(f"fn must be callable, got {type(fn).__name__}: gradproof.check(torch.sin, x)")
+    if isinstance(fn, torch.jit.ScriptModule):
+        fn = functools.partial(fn)  # torch cannot call it with other parameters, so it counts as a plain function
     if kwargs is not None and not isinstance(kwargs, dict):
         raise UsageError(f"kwargs must be a dict, got {type(kwargs).__name__}: gradproof.check(fn, args, {{'dim': 0}})")
     positional = tuple(args) if type(args) in (tuple, list) else (args,)
