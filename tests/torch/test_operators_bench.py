@@ -115,14 +115,14 @@ def test_samples_of_the_fast_tests_are_larger() -> None:
 
 def test_a_module_is_checked_whole_and_by_parameter() -> None:
     cases = Group("module_db", "nn.Linear", "float64", "grad").cases()
-    wanted = [(case.name.rsplit(".", 1)[1], [x.requires_grad for x in case.inputs]) for case, _ in zip(cases, range(4))]
+    wanted = {case.name.rsplit("/", 1)[1]: [x.requires_grad for x in case.inputs] for case in cases}
     # weight, bias, and the input, which this sample passes by keyword
-    assert wanted[0] == ("all", [True, True, True])
-    assert wanted[1:] == [
-        ("only0", [True, False, False]),
-        ("only1", [False, True, False]),
-        ("only2", [False, False, True]),
-    ]
+    assert wanted["train.0.all"] == [True, True, True]
+    assert wanted["train.0.only0"] == [True, False, False]
+    assert wanted["train.0.only1"] == [False, True, False]
+    # a sample without bias, its input passed by position
+    assert wanted["train.1.all"] == wanted["train.1.only0"] == [True, True]
+    assert "train.1.only1" not in wanted
 
 
 # --- verdicts --------------------------------------------------------------------------------------------------------
