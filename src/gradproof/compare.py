@@ -39,11 +39,11 @@ def tolerance_for(settings: Settings, program: Program) -> Tolerance:
     return Tolerance(relative=ROUNDINGS[coarsest.name] * coarsest.roundoff * (1.0 + np.log2(terms) / 8.0))
 
 
-def entry_tolerance(numeric: Array, scale: float, tolerance: Tolerance) -> Array:
-    """`absolute + relative * max(|entry|, scale)`, where scale is the rms of the block."""
+def entry_tolerance(numeric: Array, scale: float | Array, tolerance: Tolerance) -> Array:
+    """What the tolerance grants to each entry of a block whose rms is `scale`."""
     result: Array = np.abs(numeric)
-    np.maximum(result, scale, out=result)
     result *= tolerance.relative
+    np.maximum(result, np.minimum(tolerance.of_block * scale, tolerance.ceiling), out=result)
     if tolerance.absolute:
         result += tolerance.absolute
     return result

@@ -5,11 +5,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from gradproof.program import Array
     from gradproof.result import Result
 
 
 class UsageError(ValueError):
     """The call cannot be carried out as written; the message shows what was passed and the corrected call."""
+
+
+class OutputsChanged(UsageError):
+    """The function returns outputs of another shape, dtype or structure at a nearby point.
+
+    `kind` is "shape", "dtype" or "structure"; `before` and `after` describe it at the point and nearby;
+    `nearby` is that other point, where it is known.
+    """
+
+    def __init__(self, message: str, kind: str, before: str, after: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.before = before
+        self.after = after
+        self.nearby: Array | None = None
 
 
 class Unsupported(Exception):

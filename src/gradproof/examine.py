@@ -16,7 +16,7 @@ from gradproof.evidence.plan import Plan, plans
 from gradproof.evidence.wording import budget_spent, mismatch, not_finite, undecided, unsupported
 from gradproof.metered import Metered
 from gradproof.program import Array
-from gradproof.reference.steps import coordinate_steps, signed
+from gradproof.reference.steps import coordinate_steps, fixed_steps, signed
 from gradproof.reference.widest import widest
 from gradproof.result import Comparison, Finding, Power, Verdict
 from gradproof.settings import MODES, Settings
@@ -46,7 +46,7 @@ class Examined:
 def examine(program: Metered, settings: Settings, order: int, generator: np.random.Generator) -> Examined:
     if program.point.size == 0 or program.value.size == 0:
         return Examined(notes=("there are no entries: inputs or outputs are empty",), empty=True)
-    findings = check_values(program)
+    findings = check_values(program, settings.jitter)
     if findings:
         return Examined(findings=findings)
     reference, note = widest(program)
@@ -57,7 +57,7 @@ def examine(program: Metered, settings: Settings, order: int, generator: np.rand
         tolerance_for(settings, program),
         order,
         generator,
-        coordinate_steps(reference),
+        coordinate_steps(reference) if settings.step is None else fixed_steps(reference, settings.step),
     )
     gathered: Gathered | None = None
     reason = ""

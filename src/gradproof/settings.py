@@ -16,16 +16,30 @@ MODES: tuple[Mode, ...] = ("reverse", "forward")
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """How much deviation the user accepts at an entry: `absolute + relative * max(|entry|, rms of its block)`."""
+    """How much deviation the user accepts at an entry: `absolute + max(relative * |entry|, block * rms of its block)`.
+
+    `block` is `relative` unless it is given, and its part is at most `ceiling`.
+    """
 
     relative: float
     absolute: float = 0.0
+    block: float | None = None
+    ceiling: float = float("inf")
 
     def __post_init__(self) -> None:
-        given: dict[str, object] = {"relative": self.relative, "absolute": self.absolute}
+        given: dict[str, object] = {"relative": self.relative, "absolute": self.absolute, "block": self.block or 0.0}
         for name, value in given.items():
             if not (isinstance(value, (int, float)) and 0 <= value < float("inf")):
                 raise UsageError(f"{name} tolerance must be a finite number >= 0, got {value!r}")
+
+    @property
+    def of_block(self) -> float:
+        return self.relative if self.block is None else self.block
+
+    @property
+    def finest(self) -> float:
+        """The smallest deviation that counts, relative to the block: what sums over a block must resolve."""
+        return min(self.relative, self.block) if self.block else self.relative
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +58,9 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """See `gradproof.check` for the meaning of each. `modes=None` means: all that exist."""
+    """See `gradproof.check` for the meaning of each. `modes=None` means: all that exist. `step` is the first step of
+    every coordinate; None means: chosen for its scale and format. `jitter` is how far two calls at the same point may
+    differ."""
 
     modes: tuple[Mode, ...] | None
     order: int
@@ -52,6 +68,8 @@ class Settings:
     tolerance: Tolerance | None
     seed: int
     budget: Budget
+    step: float | None = None
+    jitter: float = 0.0
 
     @classmethod
     def validated(
@@ -63,8 +81,19 @@ class Settings:
         tolerance: float | Tolerance | None = None,
         seed: int | None = None,
         budget: int | Budget | None = None,
+        step: float | None = None,
+        jitter: float = 0.0,
     ) -> Settings:
-        return cls(_modes(modes), _order(order), _effort(effort), _tolerance(tolerance), _seed(seed), _budget(budget))
+        return cls(
+            _modes(modes),
+            _order(order),
+            _effort(effort),
+            _tolerance(tolerance),
+            _seed(seed),
+            _budget(budget),
+            _step(step),
+            jitter,
+        )
 
 
 def _modes(modes: str | Sequence[str] | None) -> tuple[Mode, ...] | None:
@@ -126,3 +155,9 @@ def _budget(budget: object) -> Budget:
     raise UsageError(
         f"budget={budget!r} is not understood; write budget=gradproof.Budget(calls=200), or Budget(seconds=2.0)"
     )
+
+
+def _step(step: object) -> float | None:
+    if step is None or (isinstance(step, (int, float)) and not isinstance(step, bool) and 0 < step < float("inf")):
+        return step
+    raise UsageError(f"step={step!r} is not understood; write a number > 0, such as step=1e-6, or leave it out")

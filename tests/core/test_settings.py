@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from gradproof.compare import entry_tolerance
 from gradproof.errors import UsageError
 from gradproof.settings import Budget, Settings, Tolerance
 
@@ -115,3 +117,25 @@ def test_settings_do_not_change() -> None:
     settings = Settings.validated()
     with pytest.raises(AttributeError):
         settings.order = 2  # type: ignore[misc]
+
+
+def test_the_part_of_a_block_in_a_tolerance() -> None:
+    plain, torch_like = Tolerance(relative=1e-3), Tolerance(relative=1e-3, block=1e-5, ceiling=1e-5)
+    assert (plain.of_block, plain.finest) == (1e-3, 1e-3)
+    assert (torch_like.of_block, torch_like.finest) == (1e-5, 1e-5)
+    assert Tolerance(relative=1e-3, absolute=1e-5, block=0.0).finest == 1e-3
+    numeric = np.array([0.0, 1.0, 100.0])
+    np.testing.assert_allclose(entry_tolerance(numeric, 2.0, plain), [2e-3, 2e-3, 1e-1])
+    np.testing.assert_allclose(entry_tolerance(numeric, 0.5, torch_like), [5e-6, 1e-3, 1e-1])
+    np.testing.assert_allclose(entry_tolerance(numeric, 50.0, torch_like), [1e-5, 1e-3, 1e-1])
+
+
+@pytest.mark.parametrize("step", [None, 1e-6, 1])
+def test_steps(step: float | None) -> None:
+    assert Settings.validated(step=step).step == step
+
+
+@pytest.mark.parametrize("step", [0, -1e-6, float("inf"), float("nan"), True, "1e-6"])
+def test_steps_that_do_not_exist(step: object) -> None:
+    with pytest.raises(UsageError, match=r"step=.*such as step=1e-6"):
+        Settings.validated(step=step)  # type: ignore[arg-type]

@@ -40,10 +40,10 @@ def check_linear(
             continue
         # A gradient that is zero but for rounding has no scale of its own; that of value over input stands in.
         input_scale = rms(program.point[span]) or 1.0
-        scale = max(rms(expected[span]), NEGLIGIBLE * value_scale / (tolerance.relative * input_scale + 1e-300))
+        scale = max(rms(expected[span]), NEGLIGIBLE * value_scale / (tolerance.finest * input_scale + 1e-300))
         with np.errstate(invalid="ignore"):
             deviation = np.abs(pulled[span] - expected[span])
-        if np.max(deviation) <= tolerance.relative * scale:
+        if np.max(deviation) <= tolerance.finest * scale:
             continue
         allowed = entry_tolerance(expected[span], scale, tolerance)
         if not (deviation > allowed).any():  # NaN is the comparison's business, not this contract's

@@ -13,15 +13,16 @@ from gradproof.result import Finding, Place, Verdict
 ROUNDINGS = 256.0
 
 
-def check_values(program: Program) -> tuple[Finding, ...]:
-    """A random or stateful function is named before anything else, since no derivative of it can be judged."""
+def check_values(program: Program, jitter: float = 0.0) -> tuple[Finding, ...]:
+    """A random or stateful function is named before anything else, since no derivative of it can be judged. Values may
+    differ by rounding, and by `jitter`."""
     again = program.repeated_value()
     if np.array_equal(again, program.value):
         return ()
     for leaf in program.outputs:
         first, second = program.value[leaf.span], again[leaf.span]
         spread = np.abs(first - second)
-        allowed = ROUNDINGS * of(leaf.dtype).roundoff * max(rms(first), rms(second))
+        allowed = jitter + ROUNDINGS * of(leaf.dtype).roundoff * max(rms(first), rms(second))
         if np.nanmax(spread, initial=0.0) > allowed:
             worst = int(np.nanargmax(spread))
             return (

@@ -120,7 +120,7 @@ def _deviation(task: Task, suspect: Suspect, sides: Sides, span: slice) -> tuple
     """Analytic - numeric for a part of the direction, and its bar."""
     part = restricted(suspect.direction, span)
     wanted = 0.05 * abs(suspect.deviation) if np.isfinite(suspect.deviation) else 0.0
-    goal = Goal(np.full((1, 1), wanted), task.tolerance.relative)
+    goal = Goal(np.full((1, 1), wanted), task.tolerance.finest)
     numeric = refine(sides.field, part, first_look(sides.field, part), goal)
     if sides.pulled is not None:
         analytic = dot(sides.pulled[span], part[0, span])

@@ -89,7 +89,7 @@ def unimportant_changes(task: Task) -> Array:
     result = np.empty(task.program.value.size)
     for output in task.program.outputs:
         result[output.span] = rms(task.program.value[output.span])
-    result *= task.tolerance.relative * 2.0 ** step_exponent(task.reference)
+    result *= task.tolerance.finest * 2.0 ** step_exponent(task.reference)
     return result
 
 

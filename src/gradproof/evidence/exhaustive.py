@@ -67,19 +67,20 @@ def _glance(task: Task, field: Field, analytic: dict[str, Array]) -> tuple[Estim
     bar = np.empty_like(value)
     doubtful = np.zeros(count, dtype=bool)
     scales = _block_scales(task, analytic)
-    strictness = ENTRY.within(task.tolerance.relative)
+    strictness = ENTRY.within(task.tolerance.finest)
     unimportant = unimportant_changes(task)
     batch = max(1, field.rows // 2)
     for first in range(0, count, batch):
         rows = slice(first, min(first + batch, count))
         length = steps[rows, None]
         seen = glance(field, _displacements(steps, np.arange(rows.start, rows.stop)), strictness)
-        size, enough = np.abs(seen.slope), np.zeros_like(seen.slope)
+        size, enough = np.abs(seen.slope), np.empty_like(seen.slope)
         for leaf in task.program.inputs:
             own = slice(max(leaf.start - first, 0), max(leaf.stop - first, 0))
-            np.maximum(size[own], scales[leaf.path] * length[own], out=size[own])
-            enough[own] = np.where(scales[leaf.path] > 0, 0.0, unimportant)
-        np.maximum(enough, 0.5 * task.tolerance.relative * size, out=enough)
+            scale = scales[leaf.path]
+            granted = entry_tolerance(seen.slope[own] / length[own], scale, task.tolerance) * (0.5 * length[own])
+            enough[own] = np.where(scale > 0, granted, np.maximum(granted, unimportant))
+            np.maximum(size[own], scale * length[own], out=size[own])
         known = seen.bar(size)
         sides = [seen.agrees(one[rows] * length, size) for one in analytic.values()]
         doubtful[rows] = ~np.logical_and.reduce([known <= enough, *sides]).all(axis=1)

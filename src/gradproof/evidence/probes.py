@@ -132,10 +132,11 @@ def measure(task: Task, probe: Probe, analytic: dict[str, Sums]) -> Outcome:
     rows = []
     for i, leaf in enumerate(task.program.inputs):
         displacement = part(probe.direction, leaf)
-        seen = glance(field, displacement, PROBE.within(task.tolerance.relative))
+        seen = glance(field, displacement, PROBE.within(task.tolerance.finest))
         known = seen.bar(size[[i]])
+        granted = _granted(task, size[i], leaf)
         enough = [
-            max(task.tolerance.relative * size[i, o], _negligible(task, seen.slope[0, o], known[0, o], output))
+            max(granted[o], _negligible(task, seen.slope[0, o], known[0, o], output))
             for o, output in enumerate(task.program.outputs)
         ]
         if (known[0] <= enough).all() and all(
@@ -143,7 +144,7 @@ def measure(task: Task, probe: Probe, analytic: dict[str, Sums]) -> Outcome:
         ):
             rows.append(Estimate.smooth(seen.slope, known))
         else:
-            goal = Goal(0.5 * task.tolerance.relative * size[[i]], 0.5 * task.tolerance.relative)
+            goal = Goal(0.5 * granted[None], 0.5 * task.tolerance.finest)
             rows.append(refine(field, displacement, first_look(field, displacement), goal))
     return Outcome(probe, Estimate.stacked(rows), analytic, size, ROUNDING_FACTOR * roundoff * size)
 
@@ -166,7 +167,7 @@ def _judge_pair(task: Task, mode: str, outcomes: list[Outcome], o: int, i: int) 
     spread = np.array([outcome.numeric.spread[i, o] for outcome in outcomes])
     bar = np.array([outcome.numeric.bar[i, o] for outcome in outcomes])
     rounding = np.array([outcome.rounding[i, o] for outcome in outcomes])
-    tolerance = task.tolerance.relative * np.array([outcome.size[i, o] for outcome in outcomes])
+    tolerance = _granted(task, np.array([outcome.size[i, o] for outcome in outcomes]), input_leaf)
     excess = np.maximum(np.abs(analytic - numeric) - spread, 0.0) - bar - rounding
     located = Located(())
     verdict, reason = Verdict.RIGHT, ""
@@ -206,13 +207,21 @@ def _judge_pair(task: Task, mode: str, outcomes: list[Outcome], o: int, i: int) 
     )
 
 
+def _granted(task: Task, size: Array, leaf: Leaf) -> Array:
+    """How far sums of these sizes may be off: an absolute tolerance counts as at the entry that shows least."""
+    granted = task.tolerance.finest * size
+    if task.tolerance.absolute and leaf.size:
+        granted = granted + 0.25 * task.tolerance.absolute * float(np.min(task.steps[leaf.span]))
+    return np.asarray(granted)
+
+
 def _negligible(task: Task, numeric: float, bar: float, output: Leaf) -> float:
     """As for exhaustive blocks: what is zero within its bar needs to be known only against the value's own size."""
     if abs(numeric) > bar:
         return 0.0
     value = task.program.value[output.span]
     return (
-        task.tolerance.relative * 2.0 ** step_exponent(task.reference) * rms(value) * float(np.sqrt(max(value.size, 1)))
+        task.tolerance.finest * 2.0 ** step_exponent(task.reference) * rms(value) * float(np.sqrt(max(value.size, 1)))
     )
 
 
@@ -246,7 +255,7 @@ def _power(task: Task, outcomes: list[Outcome], comparisons: tuple[Comparison, .
         top = float(outcomes[0].analytic[comparison.mode].largest[i, o])
         slack = DOUBTED * float(comparison.bar[0] + comparison.deviation[0])
         error = slack / (0.25 * float(np.min(task.steps[comparison.input.span])))
-        error = max(error, task.tolerance.relative * top)
+        error = max(error, task.tolerance.absolute + task.tolerance.relative * top)
         if top > 0 and error / top >= relative:
             worst, relative = error, error / top
     return Power(worst, relative, 0.0) if relative > 0 else None

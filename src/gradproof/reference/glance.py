@@ -27,7 +27,7 @@ class Strictness:
 
     def within(self, tolerance: float) -> Strictness:
         """Strict enough for a narrow tolerance too."""
-        return Strictness(min(self.agree, 0.1 * tolerance), self.bend)
+        return Strictness(min(self.agree, 0.1 * tolerance), self.bend) if tolerance else self
 
 
 # A single entry is its own size. A probe sums many, and must not overlook one of them.

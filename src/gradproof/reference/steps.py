@@ -43,6 +43,11 @@ def coordinate_steps(program: Program) -> Array:
     return _powers(program.point, program.inputs, step_exponent(program))
 
 
+def fixed_steps(program: Program, step: float) -> Array:
+    """The same first step for all coordinates: the power of two nearest to the one asked for."""
+    return np.full(program.point.size, 2.0 ** round(np.log2(step)))
+
+
 def step_exponent(program: Program) -> int:
     """log2 of step over scale: the cube root of the rounding error balances truncation against rounding in a central
     difference. The coarsest format of all decides, since it makes the noise."""

@@ -1,8 +1,17 @@
-"""The torch adapter: a function or module on torch tensors, seen as a `Program`."""
+"""The torch adapter (a function or module on tensors, seen as a `Program`), and the drop-in for torch's checker."""
 
 from __future__ import annotations
 
 from gradproof.torch.adapter import program_of
+from gradproof.torch.dropin import GradcheckError, NonDifferentiableWarning, UndecidedWarning, gradcheck, gradgradcheck
 from gradproof.torch.torchprogram import TorchProgram
 
-__all__ = ["TorchProgram", "program_of"]
+__all__ = [
+    "GradcheckError",
+    "NonDifferentiableWarning",
+    "TorchProgram",
+    "UndecidedWarning",
+    "gradcheck",
+    "gradgradcheck",
+    "program_of",
+]

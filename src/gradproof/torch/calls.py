@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 
-from gradproof.errors import UsageError
+from gradproof.errors import OutputsChanged
 from gradproof.program import Skipped, leaves
 from gradproof.torch.leaves import Layout, dense, dtype_name
 from gradproof.torch.modes import reverse
@@ -73,6 +73,11 @@ class UserCall:
         return self._learned.skipped
 
     @property
+    def layouts(self) -> tuple[torch.layout, ...]:
+        """Of the outputs as the function returned them."""
+        return self._learned.layouts
+
+    @property
     def _learned(self) -> _Outputs:
         if self._outputs is None:
             raise RuntimeError("the outputs are known after the first call")
@@ -95,11 +100,11 @@ class UserCall:
 
     def widened(self) -> UserCall | None:
         """The same call on float64 and complex128 copies of all floating tensors; None if they are that already."""
-        double = [(path, _double(value)) for path, value in self._named]
-        if all(new is old for (_, new), (_, old) in zip(double, self._named, strict=True)):
+        wide = [(path, double(value)) for path, value in self._named]
+        if all(new is old for (_, new), (_, old) in zip(wide, self._named, strict=True)):
             return None
-        split = len(double) - len(self._state)
-        return UserCall(self._fn, (self._tree, double[:split]), double[split:], self._wanted)
+        split = len(wide) - len(self._state)
+        return UserCall(self._fn, (self._tree, wide[:split]), wide[split:], self._wanted)
 
     def _rebuilt(self, leaves: Tensors) -> Any:
         values = self._template.copy()
@@ -116,15 +121,22 @@ class UserCall:
 
 
 class GradientCall:
-    """(x, w) -> J(x)^T w of another call. Rows are independent, so one reverse pass serves all rows of a batch."""
+    """(x, w) -> J(x)^T w of another call. Rows are independent, so one reverse pass serves all rows of a batch.
 
-    def __init__(self, inner: Call) -> None:
+    `cotangents` has one entry for each output: a tensor that requires grad is an input leaf, another tensor is fixed,
+    None means no cotangent at all. Left out, there is a leaf for each output.
+    """
+
+    def __init__(self, inner: Call, cotangents: Sequence[torch.Tensor | None] | None = None) -> None:
         self._inner = inner
+        self.cotangents = cotangents
+        count = len(inner.outputs.leaves)
+        self._kept = [i for i in range(count) if cotangents is None or _is_leaf(cotangents[i])]
         self.modules = inner.modules
         self._count = len(inner.inputs.leaves)
         self.inputs = _renamed(
             [(leaf.path, inner.inputs, i) for i, leaf in enumerate(inner.inputs.leaves)]
-            + [(f"cotangent({leaf.path})", inner.outputs, i) for i, leaf in enumerate(inner.outputs.leaves)]
+            + [(f"cotangent({inner.outputs.leaves[i].path})", self._cotangent_layout(i), i) for i in self._kept]
         )
         self.outputs = _renamed([(f"grad({leaf.path})", inner.inputs, i) for i, leaf in enumerate(inner.inputs.leaves)])
         self.skipped: tuple[Skipped, ...] = ()
@@ -141,11 +153,42 @@ class GradientCall:
             points = [leaf if leaf.requires_grad else leaf.requires_grad_() for leaf in leaves[: self._count]]
             # Copies: the function may overwrite what it gets, and the points are needed for the reverse pass.
             values = run([point.clone() for point in points])
-            gradients = reverse(values, points, leaves[self._count :], create_graph=outer_graph)
+            cotangents = self._completed(leaves[self._count :], values)
+            gradients = reverse(values, points, cotangents, create_graph=outer_graph)
         return [
             torch.zeros_like(point) if gradient is None else gradient
             for point, gradient in zip(points, gradients, strict=True)
         ]
+
+    def _cotangent_layout(self, i: int) -> Layout:
+        """That of the outputs, but a given cotangent keeps its own dtype."""
+        given = None if self.cotangents is None else self.cotangents[i]
+        if given is None:
+            return self._inner.outputs
+        return Layout.of([("", given)] * (i + 1))
+
+    def _completed(self, leaves: Tensors, values: Tensors) -> Sequence[torch.Tensor | None]:
+        """The cotangents of all outputs: those that are leaves, and the fixed ones, once for each row of a batch."""
+        if self.cotangents is None:
+            return leaves
+        full: list[torch.Tensor | None] = [
+            None if given is None else given.detach().expand_as(value)
+            for given, value in zip(self.cotangents, values, strict=True)
+        ]
+        for i, leaf in zip(self._kept, leaves, strict=True):
+            given = self.cotangents[i]
+            assert given is not None
+            full[i] = leaf if given.is_contiguous() else _with_gaps(leaf)
+        return full
+
+
+def _is_leaf(cotangent: torch.Tensor | None) -> bool:
+    return cotangent is not None and cotangent.requires_grad
+
+
+def _with_gaps(tensor: torch.Tensor) -> torch.Tensor:
+    """The same numbers, not contiguous in memory."""
+    return torch.stack([tensor, tensor.detach()], dim=-1)[..., 0]
 
 
 class _Outputs:
@@ -160,6 +203,7 @@ class _Outputs:
         self.skipped = tuple(
             Skipped(path, reason) for path, value in found if (reason := _reason_to_skip(value)) is not None
         )
+        self.layouts = tuple(found[i][1].layout for i in self._kept)
         self._bare = self._expected[0] if self._tree is None and self._kept else None
 
     def leaves_of(self, result: Any) -> Tensors:
@@ -169,9 +213,12 @@ class _Outputs:
             return (dense(result),)
         named: list[tuple[str, Any]] = []
         if flatten(result, "out", named) != self._tree:
-            raise UsageError(
+            raise OutputsChanged(
                 f"the function returns another structure at a nearby point: {_described(named)} instead of "
-                f"{self._summary()}; return the same structure for all inputs"
+                f"{self._summary()}; return the same structure for all inputs",
+                "structure",
+                self._summary(),
+                _described(named),
             )
         kept = [named[i][1] for i in self._kept]
         for value, (shape, dtype) in zip(kept, self._expected, strict=True):
@@ -187,9 +234,13 @@ class _Outputs:
                 got = f"shape {tuple(value.shape)} {dtype_name(value.dtype)}"
             else:
                 continue
-            raise UsageError(
+            same_shape = isinstance(value, torch.Tensor) and value.shape == shape
+            raise OutputsChanged(
                 f"{leaf.path} has shape {leaf.shape} {leaf.dtype} at the point but {got} at a nearby point; a function "
-                "can be checked only if its output keeps its shape and dtype: pad it, or return a fixed part of it"
+                "can be checked only if its output keeps its shape and dtype: pad it, or return a fixed part of it",
+                "dtype" if same_shape else "shape",
+                str(dtype if same_shape else shape),
+                str(value.dtype if same_shape else getattr(value, "shape", type(value).__name__)),
             )
 
     def _summary(self) -> str:
@@ -230,7 +281,7 @@ def _renamed(parts: Sequence[tuple[str, Layout, int]]) -> Layout:
     )
 
 
-def _double(value: Any) -> Any:
+def double(value: Any) -> Any:
     if isinstance(value, torch.Tensor) and value.dtype.is_floating_point:
         return value.to(torch.float64)
     if isinstance(value, torch.Tensor) and value.dtype.is_complex:

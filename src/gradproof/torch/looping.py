@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from gradproof.errors import UsageError
+from gradproof.errors import OutputsChanged
 from gradproof.program import Array
 from gradproof.torch.calls import Call
 
@@ -25,7 +25,8 @@ def evaluate_each(call: Call, rows: Array, into: Array, graph: str) -> Exception
         for i, leaves in enumerate(zip(*columns, strict=True)):
             try:
                 values = one(leaves) if graph == "without" else _with_graph(call, leaves)
-            except UsageError:
+            except OutputsChanged as changed:
+                changed.nearby = rows[i].copy()
                 raise
             except Exception as error:  # noqa: BLE001  whatever it is, the step left the domain
                 failed = failed or error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -23,17 +24,26 @@ _NO_FORWARD = re.compile(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """A call that was made as the user would make it: the values, and the points that autograd made them from."""
+
+    points: Sequence[torch.Tensor]
+    values: Sequence[torch.Tensor]
+
+
 def reverse(
     values: Sequence[torch.Tensor],
     points: Sequence[torch.Tensor],
-    cotangents: Sequence[torch.Tensor],
+    cotangents: Sequence[torch.Tensor | None],
     *,
     create_graph: bool = False,
     retain_graph: bool = True,
     is_grads_batched: bool = False,
 ) -> list[torch.Tensor | None]:
-    """J^T w through the graph that made `values` from `points`. Where a value does not depend on a point: None."""
-    pairs = [(value, w) for value, w in zip(values, cotangents, strict=True) if value.requires_grad]
+    """J^T w through the graph that made `values` from `points`. Where a value does not depend on a point: None. A value
+    whose cotangent is None is left out."""
+    pairs = [(value, w) for value, w in zip(values, cotangents, strict=True) if value.requires_grad and w is not None]
     if not pairs:
         return [None] * len(points)
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -11,10 +11,10 @@ import torch
 from gradproof.errors import Unsupported
 from gradproof.program import Array, Leaf, Skipped, Tally
 from gradproof.torch.batching import ELEMENTS, FEW, Known, Lane, Work
-from gradproof.torch.calls import Call, GradientCall, UserCall
+from gradproof.torch.calls import Call, GradientCall, UserCall, double
 from gradproof.torch.leaves import rows_of
 from gradproof.torch.looping import evaluate_each
-from gradproof.torch.modes import first_line, forward, refuse_dead_ends, reverse
+from gradproof.torch.modes import Graph, first_line, forward, refuse_dead_ends, reverse
 from gradproof.torch.purity import Purity
 
 
@@ -30,7 +30,7 @@ class TorchProgram:
         self._scope = Purity(call.modules)
         self._raised = ""
         self._graph_note = ""
-        self._no_push = ""
+        self._no_push: Unsupported | None = None
         self._quiet: bool | None = None
         self._wide: TorchProgram | None = None
         self._reusable = True
@@ -56,6 +56,32 @@ class TorchProgram:
         }
         if self._draws:
             self._lanes["values"].refuse("the function draws random numbers")
+
+    @property
+    def call(self) -> Call:
+        return self._call
+
+    @property
+    def scope(self) -> Purity:
+        """Whoever uses the graph or the call directly does it in this scope."""
+        return self._scope
+
+    @property
+    def graph(self) -> Graph:
+        """The traced call. Some graphs serve only once: where a second use raises, `renewed` gives another one."""
+        if not self._reusable:
+            return self.renewed()
+        self._used = True
+        return Graph(self._points, self._values)
+
+    @property
+    def used(self) -> bool:
+        return self._used
+
+    def renewed(self) -> Graph:
+        self._retrace()
+        self._used = True
+        return Graph(self._points, self._values)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -110,13 +136,13 @@ class TorchProgram:
     def push(self, tangents: Array) -> Array:
         rows = rows_of(tangents, self._point.size)
         result = np.empty((len(rows), self.value.size))
-        if self._no_push:
-            raise Unsupported(self._no_push)
+        if self._no_push is not None:
+            raise self._no_push
         try:
             with self._scope, torch.enable_grad():
                 self._lanes["push"].run(rows, result, Work(self._push_many, self._push_each, self._scope), None)
         except Unsupported as unsupported:
-            self._no_push = str(unsupported)
+            self._no_push = unsupported
             raise
         return result
 
@@ -124,6 +150,15 @@ class TorchProgram:
         self._refuse_dead_ends()
         point = np.concatenate([self._point, np.asarray(cotangent, dtype=np.float64).reshape(self.value.size)])
         return TorchProgram(GradientCall(self._call), f"gradient of {self.name}", point, self.tally, self)
+
+    def gradient_at(self, cotangents: Sequence[torch.Tensor | None]) -> TorchProgram:
+        """The same with a choice: one cotangent for each output. See `GradientCall`."""
+        self._refuse_dead_ends()
+        call = GradientCall(self._call, cotangents)
+        point = np.empty(call.inputs.size)
+        leaves = [given for given in cotangents if given is not None and given.requires_grad]
+        call.inputs.write_single([*self._points, *leaves], point)
+        return TorchProgram(call, f"gradient of {self.name}", point, self.tally, self)
 
     def widened(self) -> TorchProgram:
         if self._wide is None:
@@ -134,7 +169,10 @@ class TorchProgram:
         wide = parent.widened()
         if wide is parent:
             return self
+        given = self._call.cotangents if isinstance(self._call, GradientCall) else None
         with _unsupported_in_double():
+            if given is not None:
+                return wide.gradient_at([None if one is None else double(one) for one in given])
             return wide.gradient(self._point[parent.point.size :])
 
     def _widened_call(self) -> TorchProgram:

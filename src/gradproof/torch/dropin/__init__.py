@@ -1,0 +1,8 @@
+"""The drop-in for torch's gradient checker: the same verbs and the same words, on gradproof's engine."""
+
+from gradproof.errors import GradcheckError
+from gradproof.torch.dropin.gradcheck import gradcheck
+from gradproof.torch.dropin.judge import NonDifferentiableWarning, UndecidedWarning
+from gradproof.torch.dropin.second import gradgradcheck
+
+__all__ = ["GradcheckError", "NonDifferentiableWarning", "UndecidedWarning", "gradcheck", "gradgradcheck"]

@@ -1,0 +1,113 @@
+"""R15, R16: a batch of cotangents, or of tangents, gives what they give one by one."""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch.autograd import forward_ad
+
+from gradproof.errors import GradcheckError
+from gradproof.program import Spot
+from gradproof.reference.steps import signed
+from gradproof.result import Finding, Place, Verdict
+from gradproof.torch.dropin.contracts.pulls import pull, random_cotangents
+from gradproof.torch.torchprogram import TorchProgram
+
+REVERSE = "gradcheck or gradgradcheck failed while testing batched gradient computation"
+FORWARD = "gradcheck failed while testing batched gradient computation with forward-mode AD"
+
+
+def check_batched_pull(program: TorchProgram, generator: np.random.Generator) -> tuple[Finding, ...]:
+    """Two cotangents for all outputs, looped and as one batch."""
+    if not any(value.requires_grad for value in program.graph.values):
+        return ()
+    with program.scope:
+        rows = [random_cotangents(program, generator) for _ in range(2)]
+        looped = [pull(program, row) for row in rows]
+        batch = [torch.stack(column) for column in zip(*rows, strict=True)]
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                batched = pull(program, batch, batched=True)
+        except RuntimeError as error:
+            raise GradcheckError(_raised(REVERSE, error, "check_batched_grad=False")) from error
+    for i, leaf in enumerate(program.inputs):
+        if not _agree(batched[i], [row[i] for row in looped]):
+            hint = "Look for operations in backward that mix the rows of a batch, or write a vmap rule."
+            return (
+                Finding("batched", Verdict.WRONG, Place(None, Spot(leaf.path)), _differs(REVERSE, leaf.path), hint),
+            )
+    return ()
+
+
+def check_batched_push(program: TorchProgram, generator: np.random.Generator) -> tuple[Finding, ...]:
+    """For each input two tangents, looped and as one batch."""
+    with program.scope, torch.enable_grad():
+        points = [point.detach() for point in program.graph.points]
+        for i, leaf in enumerate(program.inputs):
+            tangents = [program.call.inputs.single(signed(generator, program.point.size))[i] for _ in range(2)]
+
+            def push(tangent: torch.Tensor, i: int = i) -> tuple[torch.Tensor, ...]:
+                return _push(program, points, i, tangent)
+
+            looped = [push(tangent) for tangent in tangents]
+            try:
+                batched = _vmap()(push)(torch.stack(tangents))
+            except RuntimeError as error:
+                raise GradcheckError(_raised(FORWARD, error, "check_batched_forward_grad=False")) from error
+            for output, together, *alone in zip(program.outputs, batched, *looped, strict=True):
+                if not _agree(together, alone):
+                    place = Place(Spot(output.path), Spot(leaf.path))
+                    hint = "Look for operations in jvp that mix the rows of a batch, or write a vmap rule."
+                    return (Finding("batched", Verdict.WRONG, place, _differs(FORWARD, output.path), hint),)
+    return ()
+
+
+def _push(
+    program: TorchProgram, points: Sequence[torch.Tensor], which: int, tangent: torch.Tensor
+) -> tuple[torch.Tensor, ...]:
+    with forward_ad.dual_level():
+        leaves = [point.clone() for point in points]
+        leaves[which] = forward_ad.make_dual(leaves[which], tangent)  # type: ignore[no-untyped-call]
+        unpacked = [forward_ad.unpack_dual(value) for value in program.call.one(leaves)]  # type: ignore[no-untyped-call]
+        return tuple(torch.zeros_like(one.primal) if one.tangent is None else one.tangent for one in unpacked)
+
+
+def _vmap() -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The batching that autograd itself uses for `is_grads_batched`; it takes custom Functions without a vmap rule.
+    `torch.vmap` where a future torch no longer has it."""
+    try:
+        found: Callable[[Callable[..., Any]], Callable[..., Any]] = importlib.import_module(
+            "torch._vmap_internals"
+        )._vmap
+    except (ImportError, AttributeError):
+        return torch.vmap
+    return found
+
+
+def _agree(batched: torch.Tensor | None, looped: Sequence[torch.Tensor | None]) -> bool:
+    for row, alone in enumerate(looped):
+        together = None if batched is None else batched[row]
+        if together is None or alone is None:
+            other = alone if together is None else together
+            if other is not None and other.count_nonzero():
+                return False
+        elif not torch.allclose(together, alone, equal_nan=True):
+            return False
+    return True
+
+
+def _raised(words: str, error: RuntimeError, switch: str) -> str:
+    return (
+        f"While computing batched gradients, got: {error}\n{words}.\n"
+        f"  next      Make the rule run under torch.vmap, or leave this check out: {switch}"
+    )
+
+
+def _differs(words: str, path: str) -> str:
+    return f"{words}: {path} differs from what single calls give"

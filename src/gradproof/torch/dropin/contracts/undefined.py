@@ -1,0 +1,144 @@
+"""R14: a cotangent that is not there acts like zeros, and so does a tangent that is not there."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import torch
+from torch.autograd import forward_ad
+
+from gradproof.errors import GradcheckError
+from gradproof.program import Spot
+from gradproof.reference.steps import signed
+from gradproof.result import Finding, Place, Verdict
+from gradproof.torch.dropin.contracts.pulls import Gradients, pull
+from gradproof.torch.torchprogram import TorchProgram
+
+
+class _Undefined(torch.autograd.Function):
+    """The identity, whose backward passes nothing on."""
+
+    @staticmethod
+    def forward(ctx: Any, value: torch.Tensor) -> torch.Tensor:  # noqa: ARG004
+        return value.view_as(value)
+
+    @staticmethod
+    def backward(ctx: Any, *cotangents: Any) -> None:  # noqa: ARG004
+        return None
+
+
+def check_undefined_cotangents(program: TorchProgram, cotangents: list[torch.Tensor]) -> tuple[Finding, ...]:
+    """All cotangents undefined together; then each alone, beside the others, against zeros in its place."""
+    values = program.graph.values
+    kept = [i for i, value in enumerate(values) if value.requires_grad]
+    with program.scope:
+        none: Gradients = [None] * len(program.inputs)
+        trials = [(kept, none)] if kept else []
+        if len(kept) > 1:
+            trials += [([i], _with_zeros(program, cotangents, i)) for i in kept]
+        for missing, expected in trials:
+            found = _compare(program, cotangents, missing, expected)
+            if found:
+                _warn()
+                return found
+    return ()
+
+
+def _with_zeros(program: TorchProgram, cotangents: list[torch.Tensor], missing: int) -> Gradients:
+    given = [torch.zeros_like(one) if i == missing else one for i, one in enumerate(cotangents)]
+    return pull(program, given)
+
+
+def _compare(
+    program: TorchProgram, cotangents: list[torch.Tensor], missing: list[int], expected: Gradients
+) -> tuple[Finding, ...]:
+    def through(index: int, value: torch.Tensor) -> torch.Tensor:
+        undefined: torch.Tensor = _Undefined.apply(value) if index in missing else value  # type: ignore[no-untyped-call]
+        return undefined
+
+    which = ", ".join(program.outputs[i].path for i in missing)
+    try:
+        gradients = pull(program, cotangents, through)
+    except Exception as error:
+        _warn()
+        raise GradcheckError(
+            f"Expected backward function to handle undefined output grads: it raised {type(error).__name__} when the "
+            f"grad_output of {which} was undefined.\n  next      In backward, treat a grad_output that is None as "
+            "zeros, or leave ctx.set_materialize_grads(True) on."
+        ) from error
+    for leaf, gradient, wanted in zip(program.inputs, gradients, expected, strict=True):
+        if not _same(gradient, wanted):
+            return (
+                Finding(
+                    "undefined",
+                    Verdict.WRONG,
+                    Place(None, Spot(leaf.path)),
+                    "Expected all input grads to be undefined or zero when all output grads are undefined or zero"
+                    if wanted is None
+                    else "Expected backward function to handle undefined output grads as zeros: the gradient of "
+                    f"{leaf.path} is another one when the grad_output of {which} is undefined",
+                    "In backward, treat a grad_output that is None as zeros.",
+                ),
+            )
+    return ()
+
+
+def _same(gradient: torch.Tensor | None, wanted: torch.Tensor | None) -> bool:
+    gradient, wanted = (
+        one.to_dense() if one is not None and one.layout is not torch.strided else one for one in (gradient, wanted)
+    )
+    if gradient is None or wanted is None:
+        other = wanted if gradient is None else gradient
+        return other is None or not other.count_nonzero()
+    return torch.allclose(gradient, wanted, equal_nan=True)
+
+
+def _warn() -> None:
+    warnings.warn(
+        "Backwards compatibility: New undefined gradient support checking feature found a failure; "
+        "check_undefined_grad=False leaves it out.",
+        UserWarning,
+        stacklevel=5,
+    )
+
+
+def check_undefined_tangents(program: TorchProgram, generator: np.random.Generator) -> tuple[Finding, ...]:
+    """For each input: all others have random tangents, and its own is once zeros, once absent."""
+    with program.scope, torch.enable_grad(), forward_ad.dual_level():
+        points = [point.detach() for point in program.graph.points]
+        tangents = program.call.inputs.single(signed(generator, program.point.size))
+        for missing, leaf in enumerate(program.inputs):
+            zeros, absent = (
+                _tangents(program, points, tangents, missing, kind)
+                for kind in (torch.zeros_like(tangents[missing]), None)
+            )
+            for output, one, other in zip(program.outputs, zeros, absent, strict=True):
+                if not _same(other, one):
+                    return (
+                        Finding(
+                            "undefined-tangent",
+                            Verdict.WRONG,
+                            Place(Spot(output.path), Spot(leaf.path)),
+                            f"Mismatch in tangent values for {output.path} when the tangent of {leaf.path} is "
+                            "undefined: it must act like zeros",
+                            "In jvp, treat a tangent that is None as zeros.",
+                        ),
+                    )
+    return ()
+
+
+def _tangents(
+    program: TorchProgram,
+    points: list[torch.Tensor],
+    tangents: list[torch.Tensor],
+    missing: int,
+    stand_in: torch.Tensor | None,
+) -> list[torch.Tensor | None]:
+    leaves = []
+    for i, (point, tangent) in enumerate(zip(points, tangents, strict=True)):
+        given = stand_in if i == missing else tangent
+        leaves.append(point.clone() if given is None else forward_ad.make_dual(point.clone(), given.clone()))  # type: ignore[no-untyped-call]
+    values = program.call.one(leaves)
+    return [forward_ad.unpack_dual(value).tangent for value in values]  # type: ignore[no-untyped-call]

@@ -1,0 +1,32 @@
+"""R13: a zero cotangent gives zero gradients."""
+
+from __future__ import annotations
+
+import torch
+
+from gradproof.program import Spot
+from gradproof.result import Finding, Place, Verdict
+from gradproof.torch.dropin.contracts.pulls import pull
+from gradproof.torch.dropin.options import Options
+from gradproof.torch.torchprogram import TorchProgram
+
+
+def check_zero(program: TorchProgram, options: Options) -> tuple[Finding, ...]:
+    with program.scope:
+        gradients = pull(program, [torch.zeros_like(value) for value in program.graph.values])
+    for leaf, gradient in zip(program.inputs, gradients, strict=True):
+        if gradient is None:
+            continue
+        dense = gradient if gradient.layout is torch.strided else gradient.to_dense()
+        if not (torch.allclose(dense, torch.zeros_like(dense)) if options.masked else not dense.count_nonzero()):
+            return (
+                Finding(
+                    "zero",
+                    Verdict.WRONG,
+                    Place(None, Spot(leaf.path)),
+                    f"backward not multiplied by grad_output: a zero grad_output gives a gradient of {leaf.path} that "
+                    f"is not zero (largest entry {float(dense.abs().max()):.3g})",
+                    "Every term that backward returns must be a product with grad_output.",
+                ),
+            )
+    return ()

@@ -1,0 +1,88 @@
+"""gradcheck: torch's signature and verdicts, gradproof's engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from gradproof.errors import GradcheckError
+from gradproof.torch.adapter import program_of
+from gradproof.torch.calls import UserCall
+from gradproof.torch.dropin.entry import as_tuple, check_inputs, check_layouts
+from gradproof.torch.dropin.judge import Case, judge
+from gradproof.torch.dropin.messages import parameter_names
+from gradproof.torch.dropin.options import Options, accepts_older_spelling
+from gradproof.torch.torchprogram import TorchProgram
+
+
+@accepts_older_spelling
+def gradcheck(
+    func: Callable[..., Any],
+    inputs: Any,
+    *,
+    eps: float | None = None,
+    atol: float | None = None,
+    rtol: float | None = None,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_batched_forward_grad: bool = False,
+    check_forward_ad: bool = False,
+    check_backward_ad: bool = True,
+    fast_mode: bool = False,
+    masked: bool | None = None,
+) -> bool:
+    """Whether the gradients of `func` at `inputs` are right: True, or GradcheckError (False if not raise_exception).
+
+    The arguments mean what they mean in `torch.autograd.gradcheck`. `eps`, `atol` and `rtol` left out are chosen for
+    the inputs: steps that fit their scale, and in double precision rtol=1e-3 and atol=1e-5 or 1e-5 of the gradient's
+    own scale, whichever is less. See docs/torch-drop-in.md for what differs.
+    """
+    __tracebackhide__ = True
+    options = Options(
+        eps=eps,
+        atol=atol,
+        rtol=rtol,
+        nondet_tol=nondet_tol,
+        check_undefined_grad=check_undefined_grad,
+        check_grad_dtypes=check_grad_dtypes,
+        check_batched_grad=check_batched_grad,
+        check_batched_forward_grad=check_batched_forward_grad,
+        check_forward_ad=check_forward_ad,
+        check_backward_ad=check_backward_ad,
+        fast_mode=fast_mode,
+        masked=bool(masked),
+    )
+    arguments = as_tuple(inputs)
+    check_inputs(arguments)
+    program = traced(func, arguments)
+    return verdict(Case(program, options, given(program), parameter_names(func)), raise_exception=raise_exception)
+
+
+def traced(func: Callable[..., Any], arguments: tuple[Any, ...]) -> TorchProgram:
+    """The program, from one call of the user's function; what that raises reaches the caller as it is."""
+    __tracebackhide__ = True
+    program = program_of(func, arguments)
+    assert isinstance(program.call, UserCall)
+    check_layouts(program.call.layouts)
+    return program
+
+
+def given(program: TorchProgram) -> list[torch.Tensor]:
+    """The inputs whose looks a gradient must have."""
+    return list(program.graph.points)
+
+
+def verdict(case: Case, *, raise_exception: bool) -> bool:
+    __tracebackhide__ = True
+    try:
+        judge(case)
+    except GradcheckError:
+        if raise_exception:
+            raise
+        return False
+    return True

@@ -1,0 +1,145 @@
+"""From a program to a verdict, in the order of torch's checker: a failure is raised, a doubt becomes a warning."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from gradproof.check import check_program
+from gradproof.errors import GradcheckError, OutputsChanged, Unsupported
+from gradproof.result import Comparison, Finding, Result, Verdict
+from gradproof.torch.dropin.contracts.attributes import check_attributes, check_dtypes
+from gradproof.torch.dropin.contracts.batched import check_batched_pull, check_batched_push
+from gradproof.torch.dropin.contracts.pulls import Gradients, random_cotangents
+from gradproof.torch.dropin.contracts.reentrant import WORDS as NOT_REENTRANT
+from gradproof.torch.dropin.contracts.reentrant import check_reentrant
+from gradproof.torch.dropin.contracts.undefined import check_undefined_cotangents, check_undefined_tangents
+from gradproof.torch.dropin.contracts.zero import check_zero
+from gradproof.torch.dropin.messages import changed_outputs, contract_message, failure_message
+from gradproof.torch.dropin.options import Options
+from gradproof.torch.torchprogram import TorchProgram
+
+# A fast check that ends in doubt is repeated entry by entry if the Jacobian has at most so many.
+ENTRIES = 2**16
+
+
+class NonDifferentiableWarning(UserWarning):
+    """The function has a kink at this point; its gradient is one of several valid ones."""
+
+
+class UndecidedWarning(UserWarning):
+    """The gradient agrees as far as could be told, which is less far than the tolerance asks for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What is judged: the program, what was asked for, the inputs as the user gave them (one for each input leaf), and
+    the parameters' names of the user's function."""
+
+    program: TorchProgram
+    options: Options
+    inputs: Sequence[torch.Tensor]
+    names: Sequence[str] = ()
+
+    @property
+    def second_order(self) -> bool:
+        return self.program.name.startswith("gradient of")
+
+
+def judge(case: Case) -> None:
+    """Raise GradcheckError unless everything holds."""
+    __tracebackhide__ = True
+    program, options = case.program, case.options
+    generator = np.random.default_rng()
+    gradients: Gradients = [None] * len(program.inputs)
+    cotangents = random_cotangents(program, generator)
+    if options.check_backward_ad:
+        gradients, findings = check_reentrant(program, cotangents, options)
+        _raise_for(findings, case)
+        if options.check_grad_dtypes:
+            _raise_for(check_dtypes(program), case)
+    _judge_derivatives(case)
+    if options.check_forward_ad and options.check_undefined_grad:
+        _raise_for(check_undefined_tangents(program, generator), case)
+    if options.check_batched_forward_grad:
+        _raise_for(check_batched_push(program, generator), case)
+    if not options.check_backward_ad:
+        return
+    if options.check_batched_grad:
+        _raise_for(check_batched_pull(program, generator), case)
+    _raise_for(check_attributes(program, case.inputs, gradients), case)
+    _raise_for(check_zero(program, options), case)
+    if options.check_undefined_grad:
+        _raise_for(check_undefined_cotangents(program, cotangents), case)
+
+
+def _judge_derivatives(case: Case) -> None:
+    __tracebackhide__ = True
+    result = _checked(case)
+    failing = [finding for finding in result.findings if _fails(finding, result)]
+    if failing or any(_beyond(comparison) for comparison in result.comparisons):
+        if any(finding.code == "random" for finding in failing) and case.second_order:
+            finding = failing[0]
+            raise GradcheckError(f"{NOT_REENTRANT}: {finding.sentence}", result)
+        if {finding.code for finding in failing} == {"nonlinear"}:
+            # torch has words for the commonest case of this.
+            _raise_for(check_zero(case.program, case.options), case)
+        raise GradcheckError(failure_message(result, case.program, case.names), result)
+    if result.verdict is Verdict.UNSUPPORTED:
+        _raise_missing(case, result)
+    for finding in result.findings:
+        if finding.code == "kink":
+            warnings.warn(finding.sentence, NonDifferentiableWarning, stacklevel=6)
+        elif finding.verdict is Verdict.UNDECIDED:
+            warnings.warn(f"{finding.sentence}. {finding.hint}", UndecidedWarning, stacklevel=6)
+
+
+def _checked(case: Case) -> Result:
+    program, options = case.program, case.options
+    try:
+        result = check_program(program, options.settings(program, 1 if options.fast_mode else "exhaustive"))
+        doubtful = result.verdict is Verdict.UNDECIDED or any(found.code == "nonlinear" for found in result.findings)
+        small = program.point.size * program.value.size <= ENTRIES
+        if options.fast_mode and small and doubtful:
+            result = check_program(program, options.settings(program, "exhaustive"))
+    except OutputsChanged as changed:
+        raise AssertionError(changed_outputs(changed, program, options)) from changed
+    return result
+
+
+def _fails(finding: Finding, result: Result) -> bool:
+    """Whether a finding is a failure by itself. Doubt about a block is judged by its deviation instead."""
+    if finding.verdict in (Verdict.WRONG, Verdict.ERROR):
+        return True
+    return finding.verdict is Verdict.UNDECIDED and (finding.code in ("random", "nan-value") or not result.comparisons)
+
+
+def _beyond(comparison: Comparison) -> bool:
+    """A block that cannot be told passes only if it is within the tolerance all the same."""
+    if comparison.verdict is not Verdict.UNDECIDED:
+        return False
+    with np.errstate(invalid="ignore"):
+        within = comparison.deviation <= comparison.tolerance
+    return not bool(np.all(within | (comparison.bar <= comparison.tolerance)))
+
+
+def _raise_missing(case: Case, result: Result) -> None:
+    """A mode that does not exist: what torch said about it reaches the caller."""
+    try:
+        if case.options.check_backward_ad:
+            case.program.pull(np.ones((1, case.program.value.size)))
+        if case.options.check_forward_ad:
+            case.program.push(np.ones((1, case.program.point.size)))
+    except Unsupported as missing:
+        raise (missing.__cause__ or RuntimeError(str(missing))) from None
+    raise RuntimeError(str(result))
+
+
+def _raise_for(findings: Sequence[Finding], case: Case) -> None:
+    __tracebackhide__ = True
+    if findings:
+        raise GradcheckError(contract_message(findings, case.names))

@@ -1,0 +1,86 @@
+"""What the caller of gradcheck asked for, validated once and passed whole."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ParamSpec, TypeVar
+
+from gradproof import precision
+from gradproof.program import Program
+from gradproof.settings import Effort, Settings, Tolerance
+
+# torch's numbers for double precision. They hold when the caller names one of the two tolerances.
+ATOL = 1e-5
+RTOL = 1e-3
+# With neither named: the same, but the absolute part shrinks with the block's own scale, so that a gradient of size
+# 1e-6 is still judged.
+DEFAULT = Tolerance(relative=RTOL, block=ATOL, ceiling=ATOL)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The keyword arguments of gradcheck. None for `eps`, `atol` and `rtol` means that they were left out."""
+
+    eps: float | None
+    atol: float | None
+    rtol: float | None
+    nondet_tol: float
+    check_undefined_grad: bool
+    check_grad_dtypes: bool
+    check_batched_grad: bool
+    check_batched_forward_grad: bool
+    check_forward_ad: bool
+    check_backward_ad: bool
+    fast_mode: bool
+    masked: bool
+
+    def __post_init__(self) -> None:
+        if not (self.check_forward_ad or self.check_backward_ad):
+            raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
+        if self.check_batched_grad and not self.check_backward_ad:
+            raise AssertionError("check_batched_grad=True requires check_backward_ad to be True")
+        if self.check_batched_forward_grad and not self.check_forward_ad:
+            raise AssertionError("check_batched_forward_grad=True requires check_forward_ad to be True")
+
+    def settings(self, program: Program, effort: Effort) -> Settings:
+        """The same in the core's words."""
+        modes = [
+            mode for mode, asked in (("reverse", self.check_backward_ad), ("forward", self.check_forward_ad)) if asked
+        ]
+        return Settings.validated(
+            modes=modes, effort=effort, tolerance=self.tolerance(program), step=self.eps, jitter=self.nondet_tol
+        )
+
+    def tolerance(self, program: Program) -> Tolerance | None:
+        """None where the core chooses: below double precision, with nothing named."""
+        if self.atol is not None or self.rtol is not None:
+            atol, rtol = (ATOL if self.atol is None else self.atol), (RTOL if self.rtol is None else self.rtol)
+            return Tolerance(relative=rtol, absolute=atol, block=0.0)
+        double = precision.coarsest(program.inputs + program.outputs) is precision.DOUBLE
+        return DEFAULT if double else None
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def accepts_older_spelling(verb: Callable[P, R]) -> Callable[P, R]:
+    """Let a verb take `check_sparse_nnz`, which `masked` was called before torch 2.0."""
+
+    @functools.wraps(verb)
+    def with_masked(*args: P.args, **kwargs: P.kwargs) -> R:
+        if "check_sparse_nnz" in kwargs:
+            older = kwargs.pop("check_sparse_nnz")
+            warnings.warn(
+                f"check_sparse_nnz is the older spelling of masked; write masked={older}", FutureWarning, stacklevel=2
+            )
+            if older is not None and kwargs.get("masked") not in (None, older):
+                raise ValueError(f"check_sparse_nnz={older} contradicts masked={kwargs['masked']}; give masked alone")
+            if older is not None:
+                kwargs["masked"] = older
+        return verb(*args, **kwargs)
+
+    return with_masked
