@@ -44,8 +44,9 @@ def coordinate_steps(program: Program) -> Array:
 
 
 def fixed_steps(program: Program, step: float) -> Array:
-    """The same first step for all coordinates: the power of two nearest to the one asked for."""
-    return np.full(program.point.size, 2.0 ** round(np.log2(step)))
+    """The same first step for all coordinates: a power of two such that no random direction, which may be 1.5 times as
+    long, goes beyond the step asked for."""
+    return np.full(program.point.size, 2.0 ** np.floor(np.log2(step / 1.5)))
 
 
 def step_exponent(program: Program) -> int:

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from gradproof.torch.adapter import program_of
-from gradproof.torch.dropin import GradcheckError, NonDifferentiableWarning, UndecidedWarning, gradcheck, gradgradcheck
+from gradproof.torch.dropin import (
+    GradcheckError,
+    NonDifferentiableWarning,
+    UndecidedWarning,
+    get_analytical_jacobian,
+    get_numerical_jacobian,
+    get_numerical_jacobian_wrt_specific_input,
+    gradcheck,
+    gradgradcheck,
+)
 from gradproof.torch.torchprogram import TorchProgram
 
 __all__ = [
@@ -11,6 +20,9 @@ __all__ = [
     "NonDifferentiableWarning",
     "TorchProgram",
     "UndecidedWarning",
+    "get_analytical_jacobian",
+    "get_numerical_jacobian",
+    "get_numerical_jacobian_wrt_specific_input",
     "gradcheck",
     "gradgradcheck",
     "program_of",

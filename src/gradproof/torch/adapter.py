@@ -7,21 +7,26 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
 import torch
 
 from gradproof.errors import UsageError
 from gradproof.program import Tally
 from gradproof.torch.calls import UserCall
+from gradproof.torch.forms import Meaning
 from gradproof.torch.selection import chosen
 from gradproof.torch.torchprogram import TorchProgram
 from gradproof.torch.tree import flatten
 
 
 def program_of(
-    fn: Callable[..., Any], args: Any, kwargs: dict[str, Any] | None = None, wrt: str | Sequence[str] | None = None
+    fn: Callable[..., Any],
+    args: Any,
+    kwargs: dict[str, Any] | None = None,
+    wrt: str | Sequence[str] | None = None,
+    meaning: Meaning = Meaning.MASKED,
 ) -> TorchProgram:
-    """`args`: one tensor, a tuple or list of positional arguments, or any other structure as the only argument."""
+    """`args`: one tensor, a tuple or list of positional arguments, or any other structure as the only argument.
+    `meaning`: what the coordinates of sparse arguments are."""
     if not callable(fn):
         raise UsageError(f"fn must be callable, got {type(fn).__name__}: gradproof.check(torch.sin, x)")
     if kwargs is not None and not isinstance(kwargs, dict):
@@ -37,11 +42,8 @@ def program_of(
         params = [(f"params.{name}", param) for name, param in fn.named_parameters()]
         buffers = [(f"buffers.{name}", buffer) for name, buffer in fn.named_buffers()]
     wanted = chosen(arguments, params, wrt)
-    call = UserCall(fn, (tree, arguments), [*params, *buffers], wanted)
-    named = dict((*arguments, *params))
-    point = np.empty(call.inputs.size)
-    call.inputs.write_single([named[leaf.path] for leaf in call.inputs.leaves], point)
-    return TorchProgram(call, name_of(fn), point, Tally())
+    call = UserCall(fn, (tree, arguments), [*params, *buffers], wanted, meaning)
+    return TorchProgram(call, name_of(fn), call.point(), Tally())
 
 
 def _argument_path(path: str) -> str:

@@ -12,9 +12,10 @@ import numpy as np
 import torch
 
 from gradproof.errors import OutputsChanged
-from gradproof.program import Skipped, leaves
-from gradproof.torch.leaves import Layout, dense, dtype_name
-from gradproof.torch.modes import reverse
+from gradproof.program import Array, Skipped
+from gradproof.torch.forms import MKLDNN, Forms, Meaning
+from gradproof.torch.leaves import Layout, dtype_name
+from gradproof.torch.subclasses import plain, widened
 from gradproof.torch.tree import Tree, flatten, rebuild
 
 Tensors = Sequence[torch.Tensor]
@@ -22,6 +23,7 @@ Tensors = Sequence[torch.Tensor]
 
 class Call(Protocol):
     inputs: Layout
+    forms: Forms
     modules: tuple[torch.nn.Module, ...]
 
     @property
@@ -31,7 +33,8 @@ class Call(Protocol):
     @property
     def skipped(self) -> tuple[Skipped, ...]: ...
 
-    def one(self, leaves: Tensors) -> Tensors: ...
+    def one(self, leaves: Tensors) -> Tensors:
+        """From coordinates, or from the points of a graph."""
 
     def many(self, leaves: Tensors) -> Tensors:
         """The same for k rows: one more dimension in front of each input and output."""
@@ -46,6 +49,7 @@ class UserCall:
         arguments: tuple[Tree | None, Sequence[tuple[str, Any]]],
         state: Sequence[tuple[str, torch.Tensor]],
         wanted: frozenset[str],
+        meaning: Meaning,
     ) -> None:
         """`arguments` is the flattened (args, kwargs); `state` a module's parameters and buffers, by path."""
         self._fn = fn
@@ -54,15 +58,19 @@ class UserCall:
         named = (*named, *state)
         self._named = named
         self._wanted = wanted
+        self._meaning = meaning
         self._slots = [slot for slot, (path, _) in enumerate(named) if path in wanted]
-        self.inputs = Layout.of([named[slot] for slot in self._slots])
+        chosen = [named[slot] for slot in self._slots]
+        self.forms = Forms.of(chosen, meaning)
+        self._start = self.forms.coordinates(chosen)
+        self.inputs = Layout.of(self._start)
         # Tensors that stay fixed are copied for each call too; other objects go through by reference.
         fixed = [None if path in wanted else value for path, value in named]
         self._template: list[Any] = [value.detach() if isinstance(value, torch.Tensor) else value for value in fixed]
         self._copied = [slot for slot, value in enumerate(fixed) if isinstance(value, (torch.Tensor, np.ndarray))]
         self.modules = tuple(fn.modules()) if isinstance(fn, torch.nn.Module) else ()
         self._outputs: _Outputs | None = None
-        self._direct = _is_flat(self._tree, len(self._slots)) and not self.modules and not state
+        self._direct = _is_flat(self._tree, len(self._slots)) and not (self.modules or state or self.forms.by_input)
 
     @property
     def outputs(self) -> Layout:
@@ -86,7 +94,7 @@ class UserCall:
     def one(self, leaves: Tensors) -> Tensors:
         result = self._fn(*leaves) if self._direct else self._rebuilt(leaves)
         if self._outputs is None:
-            self._outputs = _Outputs(result)
+            self._outputs = _Outputs(result, self.forms.dense)
         return self._outputs.leaves_of(result)
 
     def many(self, leaves: Tensors) -> Tensors:
@@ -98,15 +106,23 @@ class UserCall:
         values: Tensors = torch.vmap(lambda *row: tuple(self.one(row)))(*leaves)
         return values
 
+    def point(self) -> Array:
+        """The coordinates of the user's own arguments."""
+        point = np.empty(self.inputs.size)
+        self.inputs.write_single([tensor for _, tensor in self._start], point)
+        return point
+
     def widened(self) -> UserCall | None:
         """The same call on float64 and complex128 copies of all floating tensors; None if they are that already."""
         wide = [(path, double(value)) for path, value in self._named]
         if all(new is old for (_, new), (_, old) in zip(wide, self._named, strict=True)):
             return None
         split = len(wide) - len(self._state)
-        return UserCall(self._fn, (self._tree, wide[:split]), wide[split:], self._wanted)
+        return UserCall(self._fn, (self._tree, wide[:split]), wide[split:], self._wanted, self._meaning)
 
     def _rebuilt(self, leaves: Tensors) -> Any:
+        if self.forms.by_input:
+            leaves = self.forms.arguments(leaves)
         values = self._template.copy()
         for slot in self._copied:
             values[slot] = values[slot].clone() if isinstance(values[slot], torch.Tensor) else values[slot].copy()
@@ -120,81 +136,11 @@ class UserCall:
         return torch.func.functional_call(self._fn, state, args, kwargs)  # type: ignore[arg-type]
 
 
-class GradientCall:
-    """(x, w) -> J(x)^T w of another call. Rows are independent, so one reverse pass serves all rows of a batch.
-
-    `cotangents` has one entry for each output: a tensor that requires grad is an input leaf, another tensor is fixed,
-    None means no cotangent at all. Left out, there is a leaf for each output.
-    """
-
-    def __init__(self, inner: Call, cotangents: Sequence[torch.Tensor | None] | None = None) -> None:
-        self._inner = inner
-        self.cotangents = cotangents
-        count = len(inner.outputs.leaves)
-        self._kept = [i for i in range(count) if cotangents is None or _is_leaf(cotangents[i])]
-        self.modules = inner.modules
-        self._count = len(inner.inputs.leaves)
-        self.inputs = _renamed(
-            [(leaf.path, inner.inputs, i) for i, leaf in enumerate(inner.inputs.leaves)]
-            + [(f"cotangent({inner.outputs.leaves[i].path})", self._cotangent_layout(i), i) for i in self._kept]
-        )
-        self.outputs = _renamed([(f"grad({leaf.path})", inner.inputs, i) for i, leaf in enumerate(inner.inputs.leaves)])
-        self.skipped: tuple[Skipped, ...] = ()
-
-    def one(self, leaves: Tensors) -> Tensors:
-        return self._gradients(self._inner.one, leaves)
-
-    def many(self, leaves: Tensors) -> Tensors:
-        return self._gradients(self._inner.many, leaves)
-
-    def _gradients(self, run: Callable[[Tensors], Tensors], leaves: Tensors) -> Tensors:
-        outer_graph = torch.is_grad_enabled()
-        with torch.enable_grad():
-            points = [leaf if leaf.requires_grad else leaf.requires_grad_() for leaf in leaves[: self._count]]
-            # Copies: the function may overwrite what it gets, and the points are needed for the reverse pass.
-            values = run([point.clone() for point in points])
-            cotangents = self._completed(leaves[self._count :], values)
-            gradients = reverse(values, points, cotangents, create_graph=outer_graph)
-        return [
-            torch.zeros_like(point) if gradient is None else gradient
-            for point, gradient in zip(points, gradients, strict=True)
-        ]
-
-    def _cotangent_layout(self, i: int) -> Layout:
-        """That of the outputs, but a given cotangent keeps its own dtype."""
-        given = None if self.cotangents is None else self.cotangents[i]
-        if given is None:
-            return self._inner.outputs
-        return Layout.of([("", given)] * (i + 1))
-
-    def _completed(self, leaves: Tensors, values: Tensors) -> Sequence[torch.Tensor | None]:
-        """The cotangents of all outputs: those that are leaves, and the fixed ones, once for each row of a batch."""
-        if self.cotangents is None:
-            return leaves
-        full: list[torch.Tensor | None] = [
-            None if given is None else given.detach().expand_as(value)
-            for given, value in zip(self.cotangents, values, strict=True)
-        ]
-        for i, leaf in zip(self._kept, leaves, strict=True):
-            given = self.cotangents[i]
-            assert given is not None
-            full[i] = leaf if given.is_contiguous() else _with_gaps(leaf)
-        return full
-
-
-def _is_leaf(cotangent: torch.Tensor | None) -> bool:
-    return cotangent is not None and cotangent.requires_grad
-
-
-def _with_gaps(tensor: torch.Tensor) -> torch.Tensor:
-    """The same numbers, not contiguous in memory."""
-    return torch.stack([tensor, tensor.detach()], dim=-1)[..., 0]
-
-
 class _Outputs:
     """What the first call returned: which leaves are coordinates, which are skipped, in what structure."""
 
-    def __init__(self, result: Any) -> None:
+    def __init__(self, result: Any, dense: Callable[[torch.Tensor], torch.Tensor]) -> None:
+        self._dense = dense
         found: list[tuple[str, Any]] = []
         self._tree = flatten(result, "out", found)
         self._kept = [i for i, (_, value) in enumerate(found) if _reason_to_skip(value) is None]
@@ -210,7 +156,7 @@ class _Outputs:
         """The kept leaves of another result, which must look like the first. Called for each row, so it is quick."""
         bare = self._bare
         if bare is not None and type(result) is torch.Tensor and result.shape == bare[0] and result.dtype is bare[1]:
-            return (dense(result),)
+            return (self._dense(result),)
         named: list[tuple[str, Any]] = []
         if flatten(result, "out", named) != self._tree:
             raise OutputsChanged(
@@ -224,7 +170,7 @@ class _Outputs:
         for value, (shape, dtype) in zip(kept, self._expected, strict=True):
             if not isinstance(value, torch.Tensor) or value.shape != shape or value.dtype != dtype:
                 self._refuse(kept)
-        return [dense(value) for value in kept]
+        return [self._dense(plain(value)) for value in kept]
 
     def _refuse(self, kept: Sequence[Any]) -> None:
         for leaf, value, (shape, dtype) in zip(self.layout.leaves, kept, self._expected, strict=True):
@@ -273,17 +219,8 @@ def _is_flat(tree: Tree | None, leaves: int) -> bool:
     return _all_leaves(args, tuple) and len(args.children) == leaves and not kwargs.children
 
 
-def _renamed(parts: Sequence[tuple[str, Layout, int]]) -> Layout:
-    return Layout(
-        leaves([(path, layout.leaves[i].shape, layout.leaves[i].dtype) for path, layout, i in parts]),
-        tuple(layout.dtypes[i] for _, layout, i in parts),
-        tuple(layout.devices[i] for _, layout, i in parts),
-    )
-
-
 def double(value: Any) -> Any:
-    if isinstance(value, torch.Tensor) and value.dtype.is_floating_point:
-        return value.to(torch.float64)
-    if isinstance(value, torch.Tensor) and value.dtype.is_complex:
-        return value.to(torch.complex128)
-    return value
+    if not isinstance(value, torch.Tensor) or not (value.dtype.is_floating_point or value.dtype.is_complex):
+        return value
+    # There is no float64 of mkldnn; what works on it mostly works on dense tensors too.
+    return widened(value.to_dense() if value.layout is MKLDNN else value)

@@ -97,16 +97,12 @@ def dtype_name(dtype: torch.dtype) -> str:
 
 
 def differentiable(value: object) -> bool:
-    """Whether this is a tensor with coordinates. Sparse arguments are passed on, but not differentiated yet."""
+    """Whether this is a tensor with coordinates. Nested tensors have none: their rows differ in length."""
     return (
         isinstance(value, torch.Tensor)
         and (value.dtype.is_floating_point or value.dtype.is_complex)
-        and value.layout is torch.strided
+        and not value.is_nested
     )
-
-
-def dense(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor if tensor.layout is torch.strided else tensor.to_dense()
 
 
 def real(tensor: torch.Tensor) -> torch.Tensor:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,13 +12,13 @@ import torch
 from torch.autograd import forward_ad
 
 from gradproof.errors import Unsupported
-from gradproof.torch.leaves import dense
 
 # How torch (2.x) says that a mode does not exist, as far as the type of the exception does not tell.
 _NO_REVERSE = re.compile(
     r"once_differentiable|must implement either the backward|derivative for .* is not implemented|"
     r"not implemented for '|don't support automatic differentiation|not differentiable twice|double.?backward|"
-    r"second.?order"
+    r"second.?order|do not have strides|arguments from the '(Sparse|Mkldnn)|"
+    r"unsupported (tensor layout|combination of layouts)|expected sparse coordinate tensor layout but got"
 )
 _NO_FORWARD = re.compile(
     r"must implement the jvp|forward (mode )?AD|forward-mode|setup_context|functorch", re.IGNORECASE
@@ -41,26 +42,27 @@ def reverse(
     retain_graph: bool = True,
     is_grads_batched: bool = False,
 ) -> list[torch.Tensor | None]:
-    """J^T w through the graph that made `values` from `points`. Where a value does not depend on a point: None. A value
-    whose cotangent is None is left out."""
+    """J^T w through the graph that made `values` from `points`, of any layout. Where no value depends on it: None.
+    A value whose cotangent is None is left out."""
     pairs = [(value, w) for value, w in zip(values, cotangents, strict=True) if value.requires_grad and w is not None]
     if not pairs:
         return [None] * len(points)
     try:
-        gradients: Sequence[torch.Tensor | None] = torch.autograd.grad(
-            [value for value, _ in pairs],
-            points,
-            [w for _, w in pairs],
-            create_graph=create_graph,
-            retain_graph=retain_graph,
-            allow_unused=True,
-            is_grads_batched=is_grads_batched,
+        return list(
+            torch.autograd.grad(
+                [value for value, _ in pairs],
+                points,
+                [w for _, w in pairs],
+                create_graph=create_graph,
+                retain_graph=retain_graph,
+                allow_unused=True,
+                is_grads_batched=is_grads_batched,
+            )
         )
     except (NotImplementedError, RuntimeError) as error:
         if _NO_REVERSE.search(str(error)):
             raise Unsupported(first_line(error)) from error
         raise
-    return [None if gradient is None else dense(gradient) for gradient in gradients]
 
 
 def forward(
@@ -113,6 +115,14 @@ def _dual(point: torch.Tensor, tangent: torch.Tensor) -> torch.Tensor:
 def _tangent(value: torch.Tensor) -> torch.Tensor | None:
     tangent: torch.Tensor | None = forward_ad.unpack_dual(value).tangent  # type: ignore[no-untyped-call]
     return tangent
+
+
+@contextmanager
+def unsupported_in_double() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        raise Unsupported(f"does not run in float64: {type(error).__name__}: {first_line(error)}") from error
 
 
 def first_line(error: BaseException) -> str:

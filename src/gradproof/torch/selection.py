@@ -20,8 +20,8 @@ def chosen(arguments: Sequence[tuple[str, Any]], params: Sequence[tuple[str, Any
     for path, value in arguments:
         if isinstance(value, torch.Tensor) and value.requires_grad and not differentiable(value):
             raise UsageError(
-                f"{path} requires grad and has layout {value.layout}, which cannot be differentiated here yet; check "
-                "fn through a dense argument: gradproof.check(lambda x: fn(x.to_sparse()), x.to_dense())"
+                f"{path} requires grad but is {_kind(value)}, which has no coordinates; build it inside of a "
+                "function of ordinary tensors: gradproof.check(lambda a, b: fn(build([a, b])), (a, b))"
             )
     wanted = [path for path, tensor in arguments if differentiable(tensor) and tensor.requires_grad]
     if not wanted:
@@ -49,7 +49,7 @@ def _patterns(wrt: object) -> tuple[str, ...]:
 def _matching(patterns: Sequence[str], paths: Sequence[str]) -> frozenset[str]:
     wanted: set[str] = set()
     for pattern in patterns:
-        matcher = _compiled(pattern)
+        matcher = _compiled(pattern.removesuffix(".values()"))  # how findings name what a sparse tensor stores
         hits = [path for path in paths if matcher.fullmatch(path)]
         if not hits:
             available = ", ".join(paths) or "none"

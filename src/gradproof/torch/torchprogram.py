@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -11,10 +10,11 @@ import torch
 from gradproof.errors import Unsupported
 from gradproof.program import Array, Leaf, Skipped, Tally
 from gradproof.torch.batching import ELEMENTS, FEW, Known, Lane, Work
-from gradproof.torch.calls import Call, GradientCall, UserCall, double
+from gradproof.torch.calls import Call, UserCall, double
+from gradproof.torch.gradientcall import GradientCall
 from gradproof.torch.leaves import rows_of
 from gradproof.torch.looping import evaluate_each
-from gradproof.torch.modes import Graph, first_line, forward, refuse_dead_ends, reverse
+from gradproof.torch.modes import Graph, first_line, forward, refuse_dead_ends, reverse, unsupported_in_double
 from gradproof.torch.purity import Purity
 
 
@@ -30,7 +30,7 @@ class TorchProgram:
         self._scope = Purity(call.modules)
         self._raised = ""
         self._graph_note = ""
-        self._no_push: Unsupported | None = None
+        self._no_push = Unsupported(call.forms.no_push) if call.forms.no_push else None
         self._quiet: bool | None = None
         self._wide: TorchProgram | None = None
         self._reusable = True
@@ -56,6 +56,9 @@ class TorchProgram:
         }
         if self._draws:
             self._lanes["values"].refuse("the function draws random numbers")
+        if call.forms.reason:
+            for lane in self._lanes.values():
+                lane.refuse(call.forms.reason)
 
     @property
     def call(self) -> Call:
@@ -156,8 +159,9 @@ class TorchProgram:
         self._refuse_dead_ends()
         call = GradientCall(self._call, cotangents)
         point = np.empty(call.inputs.size)
-        leaves = [given for given in cotangents if given is not None and given.requires_grad]
-        call.inputs.write_single([*self._points, *leaves], point)
+        before: list[torch.Tensor | None] = [None] * len(self.inputs)
+        call.inputs.write_single(before + [one for one in cotangents if one is not None and one.requires_grad], point)
+        point[: self._point.size] = self._point
         return TorchProgram(call, f"gradient of {self.name}", point, self.tally, self)
 
     def widened(self) -> TorchProgram:
@@ -170,7 +174,7 @@ class TorchProgram:
         if wide is parent:
             return self
         given = self._call.cotangents if isinstance(self._call, GradientCall) else None
-        with _unsupported_in_double():
+        with unsupported_in_double():
             if given is not None:
                 return wide.gradient_at([None if one is None else double(one) for one in given])
             return wide.gradient(self._point[parent.point.size :])
@@ -180,7 +184,7 @@ class TorchProgram:
         call = self._call.widened()
         if call is None:
             return self
-        with _unsupported_in_double():
+        with unsupported_in_double():
             wide = TorchProgram(call, self.name, self._point, self.tally)
         for leaf, wider in zip(self.outputs, wide.outputs, strict=False):
             if wider.dtype not in ("float64", "complex128"):
@@ -200,9 +204,9 @@ class TorchProgram:
     def _trace(self) -> None:
         """Call the function as the user would, and keep the graph."""
         with torch.enable_grad():
-            self._points = [leaf[0].requires_grad_() for leaf in self._call.inputs.adopted(self._point[None])]
+            self._points = self._call.forms.points(self._call.inputs, self._point)
             # Copies, because a leaf of the graph may not be overwritten, and the function may overwrite its inputs.
-            self._values = self._call.one([leaf.clone() for leaf in self._points])
+            self._values = self._call.one(self._call.forms.copies(self._points))
         self.tally.evaluations += 1
 
     def _values_many(self, rows: Array, into: Array) -> None:
@@ -240,12 +244,12 @@ class TorchProgram:
         self._used = True
         cotangents = self._call.outputs.tensors(rows)
         gradients = reverse(self._values, self._points, cotangents, is_grads_batched=True)
-        self._call.inputs.write(gradients, into)
+        self._call.inputs.write(self._call.forms.gradients(gradients), into)
         self.tally.pulls += len(rows)
 
     def _pull_each(self, rows: Array, into: Array) -> None:
         for row, target in zip(rows, into, strict=True):
-            self._call.inputs.write_single(self._pull_one(row), target)
+            self._call.inputs.write_single(self._call.forms.gradients(self._pull_one(row)), target)
             self.tally.pulls += 1
 
     def _pull_one(self, cotangent: Array) -> list[torch.Tensor | None]:
@@ -277,20 +281,17 @@ class TorchProgram:
         self._call.outputs.write(tangents, into)
         self.tally.pushes += len(rows)
 
+    def run_dual(self, duals: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
+        """The values of dual numbers; whoever calls has opened a dual level."""
+        # Only a copy is of its form again: a dual number has lost its class.
+        return self._call.one(self._call.forms.copies(duals) if self._call.forms.by_input else duals)
+
     def _push_each(self, rows: Array, into: Array) -> None:
         for row, target in zip(rows, into, strict=True):
-            points = [leaf.detach().clone() for leaf in self._points]
-            tangents = forward(self._call.one, points, self._call.inputs.single(row))
+            points = self._call.forms.copies([leaf.detach() for leaf in self._points])
+            tangents = forward(self.run_dual, points, self._call.forms.arguments(self._call.inputs.single(row)))
             self._call.outputs.write_single(tangents, target)
             self.tally.pushes += 1
-
-
-@contextmanager
-def _unsupported_in_double() -> Iterator[None]:
-    try:
-        yield
-    except Exception as error:
-        raise Unsupported(f"does not run in float64: {type(error).__name__}: {first_line(error)}") from error
 
 
 def _read_only(array: Array) -> Array:

@@ -2,7 +2,21 @@
 
 from gradproof.errors import GradcheckError
 from gradproof.torch.dropin.gradcheck import gradcheck
+from gradproof.torch.dropin.jacobians import (
+    get_analytical_jacobian,
+    get_numerical_jacobian,
+    get_numerical_jacobian_wrt_specific_input,
+)
 from gradproof.torch.dropin.judge import NonDifferentiableWarning, UndecidedWarning
 from gradproof.torch.dropin.second import gradgradcheck
 
-__all__ = ["GradcheckError", "NonDifferentiableWarning", "UndecidedWarning", "gradcheck", "gradgradcheck"]
+__all__ = [
+    "GradcheckError",
+    "NonDifferentiableWarning",
+    "UndecidedWarning",
+    "get_analytical_jacobian",
+    "get_numerical_jacobian",
+    "get_numerical_jacobian_wrt_specific_input",
+    "gradcheck",
+    "gradgradcheck",
+]

@@ -9,10 +9,10 @@ from typing import Any
 import torch
 
 from gradproof import precision
+from gradproof.torch.forms import MKLDNN
 from gradproof.torch.leaves import dtype_name
 from gradproof.torch.tree import flatten
 
-_MKLDNN: torch.layout = torch._mkldnn  # type: ignore[attr-defined]
 _DOUBLE = (torch.float64, torch.complex128)
 
 
@@ -51,7 +51,7 @@ def check_layouts(layouts: Sequence[torch.layout]) -> None:
     for layout in layouts:
         if layout is torch.strided:
             continue
-        kind = "MKLDNN" if layout is _MKLDNN else "Sparse"
+        kind = "MKLDNN" if layout is MKLDNN else "Sparse"
         raise ValueError(
             f"{kind} output is not supported at gradcheck yet. Return out.to_dense(masked_grad=...) from the function."
         )

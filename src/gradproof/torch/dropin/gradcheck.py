@@ -14,6 +14,7 @@ from gradproof.torch.dropin.entry import as_tuple, check_inputs, check_layouts
 from gradproof.torch.dropin.judge import Case, judge
 from gradproof.torch.dropin.messages import parameter_names
 from gradproof.torch.dropin.options import Options, accepts_older_spelling
+from gradproof.torch.forms import MKLDNN, Meaning
 from gradproof.torch.torchprogram import TorchProgram
 
 
@@ -59,15 +60,19 @@ def gradcheck(
     )
     arguments = as_tuple(inputs)
     check_inputs(arguments)
-    program = traced(func, arguments)
+    program = traced(func, arguments, options)
     return verdict(Case(program, options, given(program), parameter_names(func)), raise_exception=raise_exception)
 
 
-def traced(func: Callable[..., Any], arguments: tuple[Any, ...]) -> TorchProgram:
+def traced(func: Callable[..., Any], arguments: tuple[Any, ...], options: Options) -> TorchProgram:
     """The program, from one call of the user's function; what that raises reaches the caller as it is."""
     __tracebackhide__ = True
-    program = program_of(func, arguments)
+    if not callable(func):
+        raise TypeError(f"func must be callable: a {type(func).__name__} object is not callable")
+    program = program_of(func, arguments, meaning=Meaning.MASKED if options.masked else Meaning.ALL)
     assert isinstance(program.call, UserCall)
+    if options.check_forward_ad and any(point.layout is MKLDNN for point in program.graph.points):
+        raise ValueError("MKLDNN inputs are not support for forward AD gradcheck. Pass dense inputs, or leave it out.")
     check_layouts(program.call.layouts)
     return program
 

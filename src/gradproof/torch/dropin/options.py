@@ -38,6 +38,10 @@ class Options:
     masked: bool
 
     def __post_init__(self) -> None:
+        for name in ("eps", "atol", "rtol", "nondet_tol"):
+            number = getattr(self, name)
+            if number is not None and not (number > 0 if name == "eps" else number >= 0):
+                raise ValueError(f"{name} must be a number {'>' if name == 'eps' else '>='} 0, got {number!r}")
         if not (self.check_forward_ad or self.check_backward_ad):
             raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
         if self.check_batched_grad and not self.check_backward_ad:
@@ -50,15 +54,17 @@ class Options:
         modes = [
             mode for mode, asked in (("reverse", self.check_backward_ad), ("forward", self.check_forward_ad)) if asked
         ]
+        step = None if self.eps is None else float(self.eps)
         return Settings.validated(
-            modes=modes, effort=effort, tolerance=self.tolerance(program), step=self.eps, jitter=self.nondet_tol
+            modes=modes, effort=effort, tolerance=self.tolerance(program), step=step, jitter=float(self.nondet_tol)
         )
 
     def tolerance(self, program: Program) -> Tolerance | None:
-        """None where the core chooses: below double precision, with nothing named."""
-        if self.atol is not None or self.rtol is not None:
+        """None where the core chooses: below double precision, with nothing named. A function that is allowed to
+        jitter has no scale of its own to shrink to."""
+        if self.atol is not None or self.rtol is not None or self.nondet_tol > 0:
             atol, rtol = (ATOL if self.atol is None else self.atol), (RTOL if self.rtol is None else self.rtol)
-            return Tolerance(relative=rtol, absolute=atol, block=0.0)
+            return Tolerance(relative=float(rtol), absolute=float(atol), block=0.0)
         double = precision.coarsest(program.inputs + program.outputs) is precision.DOUBLE
         return DEFAULT if double else None
 

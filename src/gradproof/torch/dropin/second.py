@@ -60,7 +60,7 @@ def gradgradcheck(
     )
     arguments = as_tuple(inputs)
     check_inputs(arguments)
-    program = traced(func, arguments)
+    program = traced(func, arguments, options)
     cotangents = _cotangents(program, grad_outputs, gen_non_contig_grad_outputs)
     try:
         gradient = program.gradient_at(cotangents)

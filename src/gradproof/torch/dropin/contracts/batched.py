@@ -15,7 +15,7 @@ from gradproof.errors import GradcheckError
 from gradproof.program import Spot
 from gradproof.reference.steps import signed
 from gradproof.result import Finding, Place, Verdict
-from gradproof.torch.dropin.contracts.pulls import pull, random_cotangents
+from gradproof.torch.dropin.contracts.pulls import numbers, pull, random_cotangents
 from gradproof.torch.torchprogram import TorchProgram
 
 REVERSE = "gradcheck or gradgradcheck failed while testing batched gradient computation"
@@ -50,7 +50,8 @@ def check_batched_push(program: TorchProgram, generator: np.random.Generator) ->
     with program.scope, torch.enable_grad():
         points = [point.detach() for point in program.graph.points]
         for i, leaf in enumerate(program.inputs):
-            tangents = [program.call.inputs.single(signed(generator, program.point.size))[i] for _ in range(2)]
+            drawn = [program.call.inputs.single(signed(generator, program.point.size)) for _ in range(2)]
+            tangents = [program.call.forms.arguments(row)[i] for row in drawn]
 
             def push(tangent: torch.Tensor, i: int = i) -> tuple[torch.Tensor, ...]:
                 return _push(program, points, i, tangent)
@@ -72,9 +73,9 @@ def _push(
     program: TorchProgram, points: Sequence[torch.Tensor], which: int, tangent: torch.Tensor
 ) -> tuple[torch.Tensor, ...]:
     with forward_ad.dual_level():
-        leaves = [point.clone() for point in points]
+        leaves = program.call.forms.copies(points)
         leaves[which] = forward_ad.make_dual(leaves[which], tangent)  # type: ignore[no-untyped-call]
-        unpacked = [forward_ad.unpack_dual(value) for value in program.call.one(leaves)]  # type: ignore[no-untyped-call]
+        unpacked = [forward_ad.unpack_dual(value) for value in program.run_dual(leaves)]  # type: ignore[no-untyped-call]
         return tuple(torch.zeros_like(one.primal) if one.tangent is None else one.tangent for one in unpacked)
 
 
@@ -92,12 +93,13 @@ def _vmap() -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 def _agree(batched: torch.Tensor | None, looped: Sequence[torch.Tensor | None]) -> bool:
     for row, alone in enumerate(looped):
-        together = None if batched is None else batched[row]
-        if together is None or alone is None:
-            other = alone if together is None else together
+        together = None if batched is None else numbers(batched)[row]
+        single = None if alone is None else numbers(alone)
+        if together is None or single is None:
+            other = single if together is None else together
             if other is not None and other.count_nonzero():
                 return False
-        elif not torch.allclose(together, alone, equal_nan=True):
+        elif not torch.allclose(together, single, equal_nan=True):
             return False
     return True
 

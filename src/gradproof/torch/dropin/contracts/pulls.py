@@ -9,6 +9,8 @@ import torch
 
 from gradproof.reference.steps import signed
 from gradproof.torch.modes import Graph
+from gradproof.torch.sparse import opened
+from gradproof.torch.subclasses import plain
 from gradproof.torch.torchprogram import TorchProgram
 
 Gradients = Sequence[torch.Tensor | None]
@@ -35,6 +37,11 @@ def pull(
         if not used:
             raise
         return _grad(program.renewed(), cotangents, through, batched)
+
+
+def numbers(gradient: torch.Tensor) -> torch.Tensor:
+    """A gradient of any layout and class as an ordinary dense tensor."""
+    return opened(plain(gradient))
 
 
 def _grad(

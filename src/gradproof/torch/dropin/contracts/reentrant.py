@@ -6,7 +6,7 @@ import torch
 
 from gradproof.program import Spot
 from gradproof.result import Finding, Place, Verdict
-from gradproof.torch.dropin.contracts.pulls import Gradients, pull
+from gradproof.torch.dropin.contracts.pulls import Gradients, numbers, pull
 from gradproof.torch.dropin.options import Options
 from gradproof.torch.torchprogram import TorchProgram
 
@@ -36,15 +36,12 @@ def check_reentrant(
 def _spread(before: torch.Tensor | None, after: torch.Tensor | None) -> float:
     if before is None and after is None:
         return 0.0
-    if before is None or after is None:
-        one = after if before is None else before
-        assert one is not None
-        return float(one.abs().max()) if one.numel() else 0.0
-    if before.layout is not torch.strided or after.layout is not torch.strided:
-        before, after = before.to_dense(), after.to_dense()
-    if torch.equal(before, after) or not before.numel():
+    one, other = (None if gradient is None else numbers(gradient) for gradient in (before, after))
+    if one is not None and other is not None and torch.equal(one, other):
         return 0.0
-    return float((before - after).abs().nan_to_num(0.0).max())
+    difference = one - other if one is not None and other is not None else one if other is None else other
+    assert difference is not None
+    return float(difference.abs().nan_to_num(0.0).max()) if difference.numel() else 0.0
 
 
 def _hint(overwritten: bool) -> str:  # noqa: FBT001

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from gradproof.errors import GradcheckError
 from gradproof.program import Spot
 from gradproof.reference.steps import signed
 from gradproof.result import Finding, Place, Verdict
-from gradproof.torch.dropin.contracts.pulls import Gradients, pull
+from gradproof.torch.dropin.contracts.pulls import Gradients, numbers, pull
 from gradproof.torch.torchprogram import TorchProgram
 
 
@@ -86,9 +87,7 @@ def _compare(
 
 
 def _same(gradient: torch.Tensor | None, wanted: torch.Tensor | None) -> bool:
-    gradient, wanted = (
-        one.to_dense() if one is not None and one.layout is not torch.strided else one for one in (gradient, wanted)
-    )
+    gradient, wanted = (None if one is None else numbers(one) for one in (gradient, wanted))
     if gradient is None or wanted is None:
         other = wanted if gradient is None else gradient
         return other is None or not other.count_nonzero()
@@ -107,8 +106,9 @@ def _warn() -> None:
 def check_undefined_tangents(program: TorchProgram, generator: np.random.Generator) -> tuple[Finding, ...]:
     """For each input: all others have random tangents, and its own is once zeros, once absent."""
     with program.scope, torch.enable_grad(), forward_ad.dual_level():
+        forms = program.call.forms
         points = [point.detach() for point in program.graph.points]
-        tangents = program.call.inputs.single(signed(generator, program.point.size))
+        tangents = forms.arguments(program.call.inputs.single(signed(generator, program.point.size)))
         for missing, leaf in enumerate(program.inputs):
             zeros, absent = (
                 _tangents(program, points, tangents, missing, kind)
@@ -132,13 +132,14 @@ def check_undefined_tangents(program: TorchProgram, generator: np.random.Generat
 def _tangents(
     program: TorchProgram,
     points: list[torch.Tensor],
-    tangents: list[torch.Tensor],
+    tangents: Sequence[torch.Tensor],
     missing: int,
     stand_in: torch.Tensor | None,
 ) -> list[torch.Tensor | None]:
-    leaves = []
-    for i, (point, tangent) in enumerate(zip(points, tangents, strict=True)):
+    leaves = program.call.forms.copies(points)
+    for i, tangent in enumerate(tangents):
         given = stand_in if i == missing else tangent
-        leaves.append(point.clone() if given is None else forward_ad.make_dual(point.clone(), given.clone()))  # type: ignore[no-untyped-call]
-    values = program.call.one(leaves)
+        if given is not None:
+            leaves[i] = forward_ad.make_dual(leaves[i], given.clone())  # type: ignore[no-untyped-call]
+    values = program.run_dual(leaves)
     return [forward_ad.unpack_dual(value).tangent for value in values]  # type: ignore[no-untyped-call]

@@ -6,7 +6,7 @@ import torch
 
 from gradproof.program import Spot
 from gradproof.result import Finding, Place, Verdict
-from gradproof.torch.dropin.contracts.pulls import pull
+from gradproof.torch.dropin.contracts.pulls import numbers, pull
 from gradproof.torch.dropin.options import Options
 from gradproof.torch.torchprogram import TorchProgram
 
@@ -17,7 +17,7 @@ def check_zero(program: TorchProgram, options: Options) -> tuple[Finding, ...]:
     for leaf, gradient in zip(program.inputs, gradients, strict=True):
         if gradient is None:
             continue
-        dense = gradient if gradient.layout is torch.strided else gradient.to_dense()
+        dense = numbers(gradient)
         if not (torch.allclose(dense, torch.zeros_like(dense)) if options.masked else not dense.count_nonzero()):
             return (
                 Finding(
