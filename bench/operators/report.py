@@ -132,6 +132,8 @@ class Report:
             first = pairs[0]
             said = f"{first.case.rsplit('/', 1)[1]}: {first.ours.message[:120]} | {first.torch.message[:120]}"
             table.add(*key, len(pairs), said)
+        if len(grouped) > SHOWN:
+            table.add(f"... and {len(grouped) - SHOWN} more groups", "", "", "", "", "")
         return table
 
     def claims(self) -> list[Claim]:

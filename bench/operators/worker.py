@@ -7,12 +7,13 @@ import signal
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from multiprocessing.connection import Connection
 
 import torch
 
-from bench.operators.cases import fraction_of
-from bench.operators.checkers import Candidate, load
+from bench.operators.cases import Case, Check, fraction_of
+from bench.operators.checkers import MODES, Candidate, Checker, load
 from bench.operators.databases import Group
 from bench.operators.measure import Effort, Outcome, measure
 
@@ -77,8 +78,23 @@ def _answer(connection: Connection, task: Task) -> None:
     connection.send(Finished(trouble))
 
 
+@cache
+def _loaded(name: str) -> Checker:
+    """A checker that has run before: what it loads at its first use is nobody's time."""
+    checker = load(name)
+    second = Check("gradgradcheck", {"check_fwd_over_rev": True, "check_batched_grad": True})
+    first = Check(
+        "gradcheck", {"check_forward_ad": True, "check_batched_grad": True, "check_batched_forward_grad": True}
+    )
+    for dtype in (torch.float64, torch.complex128):
+        case = Case("warm-up", torch.sin, (torch.ones(3, dtype=dtype, requires_grad=True),), (first, second))
+        for mode in MODES:
+            case.judge(checker, mode)
+    return checker
+
+
 def _run(task: Task, connection: Connection) -> Iterator[list[Outcome]]:
-    checkers = {name: load(name) for name in {each.checker for each in task.candidates}}
+    checkers = {name: _loaded(name) for name in {each.checker for each in task.candidates}}
     wanted = task.names()
     for case in task.group.cases():
         pending = task.pending(case.name) if case.name in wanted else ()
