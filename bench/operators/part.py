@@ -12,9 +12,10 @@ from bench.table import Part, Size
 if TYPE_CHECKING:
     from bench.operators.run import Progress, Selection
 
-# One case from each of these many groups takes about two minutes, or a quarter of a minute.
-SAMPLE = {"full": 0.08, "quick": 0.008}
-EVERY = 50  # groups between two lines
+# One case from each of this fraction of the groups: about two minutes, or a quarter of one.
+SAMPLE = {"full": 0.05, "quick": 0.006}
+EVERY = 20  # groups between two lines
+LIMIT = 10.0  # seconds for one check
 
 
 def run(size: Size, say: Callable[[str], None]) -> Part:
@@ -43,7 +44,7 @@ def compare(selection: Selection, say: Callable[[str], None]) -> Part:
 
     with tempfile.TemporaryDirectory() as folder:
         store = Store(Path(folder) / "outcomes.sqlite", versions(selection.checkers))
-        progress = run_selection(selection, store, effort=Effort(limit=20), show=show)
+        progress = run_selection(selection, store, effort=Effort(limit=LIMIT), show=show)
         report = Report(store.outcomes(), read())
         store.close()
     for line in progress.troubles:

@@ -119,7 +119,8 @@ class Report:
         table = Table("Known differences", ("case", "mode", "ours", "torch", "right", "cases", "why"))
         for line in self._differences:
             count = sum(line.explains(pair) for pair in self.disagreements)
-            table.add(line.case, line.mode, line.ours, line.torch, line.right, count, line.why)
+            if count:
+                table.add(line.case, line.mode, line.ours, line.torch, line.right, count, line.why)
         return table
 
     def _open(self) -> Table:
