@@ -184,7 +184,7 @@ def _judge_pair(task: Task, mode: str, outcomes: list[Outcome], o: int, i: int) 
         )
         located = locate(task, suspect)
         # No in-tolerance deviations add up to this much, so some entry must be wrong even if it was not found.
-        beyond = excess[worst] > SIGMAS * tolerance[worst] + CLEAR * bar[worst]
+        beyond = excess[worst] > SIGMAS * _loosest(task, tolerance[worst]) + CLEAR * bar[worst]
         verdict = Verdict.WRONG if located.found or beyond else Verdict.RIGHT
     if verdict is Verdict.RIGHT and bar[0] > max(tolerance[0], _negligible(task, numeric[0], bar[0], output_leaf)):
         verdict, reason = Verdict.UNDECIDED, _reason(task, outcomes, i, o)
@@ -213,6 +213,12 @@ def _granted(task: Task, size: Array, leaf: Leaf) -> Array:
     if task.tolerance.absolute and leaf.size:
         granted = granted + 0.25 * task.tolerance.absolute * float(np.min(task.steps[leaf.span]))
     return np.asarray(granted)
+
+
+def _loosest(task: Task, granted: float) -> float:
+    """`granted` is for the strictest part of the tolerance; this is what the most generous part would grant."""
+    tolerance = task.tolerance
+    return granted * max(tolerance.relative, tolerance.of_block) / tolerance.finest if tolerance.finest else granted
 
 
 def _negligible(task: Task, numeric: float, bar: float, output: Leaf) -> float:

@@ -119,11 +119,13 @@ class Forms:
 
     def gradients(self, gradients: Sequence[Tensor | None]) -> list[Tensor | None]:
         """The coordinates of what a reverse pass gave."""
-        made = [None if gradient is None else masked(gradient) for gradient in gradients]
-        for i, form in self.by_input.items():
-            gradient = gradients[i]
-            made[i] = None if gradient is None else form.gradient(gradient)
-        return made
+        if not self.by_input:
+            return [None if gradient is None else masked(gradient) for gradient in gradients]
+        forms = [self.by_input.get(i) for i in range(len(gradients))]
+        return [
+            None if gradient is None else form.gradient(gradient) if form else masked(gradient)
+            for form, gradient in zip(forms, gradients, strict=True)
+        ]
 
     def zeros(self, i: int, point: Tensor) -> Tensor:
         """The coordinates of a gradient that is not there."""

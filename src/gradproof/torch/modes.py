@@ -16,8 +16,8 @@ from gradproof.errors import Unsupported
 # How torch (2.x) says that a mode does not exist, as far as the type of the exception does not tell.
 _NO_REVERSE = re.compile(
     r"once_differentiable|must implement either the backward|derivative for .* is not implemented|"
-    r"not implemented for '|don't support automatic differentiation|not differentiable twice|double.?backward|"
-    r"second.?order|do not have strides|arguments from the '(Sparse|Mkldnn)|"
+    r"not implemented for '|(don't|does not) support automatic differentiation|not differentiable twice|"
+    r"double.?backward|second.?order|do not have strides|arguments from the '(Sparse|Mkldnn)|"
     r"unsupported (tensor layout|combination of layouts)|expected sparse coordinate tensor layout but got"
 )
 _NO_FORWARD = re.compile(

@@ -74,7 +74,9 @@ class Stored:
         """What the gradient, of whatever layout, holds where this tensor stores a value."""
         tensor = self.pattern.tensor
         if gradient.layout is torch.sparse_coo is tensor.layout and gradient.sparse_dim() == tensor.sparse_dim():
-            return _looked_up(gradient, keys(tensor))
+            found = _looked_up(gradient, keys(tensor))
+            if found is not None:
+                return found
         # Of compressed layouts, `values()` cannot be differentiated twice (torch 2.13): the result is detached.
         if gradient.layout in COMPRESSED and not gradient.requires_grad and _same_pattern(gradient, tensor):
             return gradient.values()
@@ -138,17 +140,21 @@ def keys(tensor: Tensor) -> Tensor:
     return result
 
 
-def _looked_up(gradient: Tensor, wanted: Tensor) -> Tensor:
-    """The values of a COO tensor at these keys, without making it dense: it may be far too large for that."""
+def _looked_up(gradient: Tensor, wanted: Tensor) -> Tensor | None:
+    """The values of a COO tensor at these keys, without making it dense: it may be far too large for that. None if it
+    is still to be differentiated and does not store them all: an entry may be left out because it happens to be zero.
+    """
     gradient = gradient.coalesce()
     given, values = keys(gradient), gradient.values()
     if torch.equal(given, wanted):
         return values
-    if len(given) == 0:
-        return values.new_zeros((len(wanted), *values.shape[1:]))
-    found = torch.searchsorted(given, wanted).clamp(max=len(given) - 1)
-    missing = (given[found] != wanted).reshape(-1, *[1] * (values.ndim - 1))
-    return values[found].masked_fill(missing, 0)
+    found = torch.searchsorted(given, wanted)
+    there = torch.isin(wanted, given)
+    if gradient.requires_grad:
+        return values[found] if there.all() else None
+    result = values.new_zeros((len(wanted), *values.shape[1:]))
+    result[there] = values[found[there]]
+    return result
 
 
 def _indices(tensor: Tensor) -> tuple[Tensor, Tensor]:

@@ -22,13 +22,13 @@ class TorchProgram:
     """Implements `gradproof.program.Program`. An evaluation of a gradient program counts as one evaluation."""
 
     def __init__(self, call: Call, name: str, point: Array, tally: Tally, parent: TorchProgram | None = None) -> None:
-        self._call = call
+        self.call = self._call = call
         self.name = name
         self.tally = tally
         self._parent = parent
         self._point = point
-        self._scope = Purity(call.modules)
-        self._raised = ""
+        self.scope = self._scope = Purity(call.modules)  # whoever uses the graph or the call does it in this scope
+        self.raised: Exception | None = None  # by the function, at a perturbed point
         self._graph_note = ""
         self._no_push = Unsupported(call.forms.no_push) if call.forms.no_push else None
         self._quiet: bool | None = None
@@ -61,15 +61,6 @@ class TorchProgram:
                 lane.refuse(call.forms.reason)
 
     @property
-    def call(self) -> Call:
-        return self._call
-
-    @property
-    def scope(self) -> Purity:
-        """Whoever uses the graph or the call directly does it in this scope."""
-        return self._scope
-
-    @property
     def graph(self) -> Graph:
         """The traced call. Some graphs serve only once: where a second use raises, `renewed` gives another one."""
         if not self._reusable:
@@ -88,7 +79,9 @@ class TorchProgram:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        sentences = [*(lane.note for lane in self._lanes.values()), self._graph_note, self._raised]
+        sentences = [*(lane.note for lane in self._lanes.values()), self._graph_note]
+        if (raised := self.raised) is not None:
+            sentences.append(f"fn raised {type(raised).__name__}({first_line(raised)!r}) at a perturbed point")
         return tuple(sentence for sentence in sentences if sentence)
 
     @property
@@ -206,7 +199,10 @@ class TorchProgram:
         with torch.enable_grad():
             self._points = self._call.forms.points(self._call.inputs, self._point)
             # Copies, because a leaf of the graph may not be overwritten, and the function may overwrite its inputs.
-            self._values = self._call.one(self._call.forms.copies(self._points))
+            copies = self._call.forms.copies(self._points)
+            versions = [copy._version for copy in copies]
+            self._values = self._call.one(copies)
+        self.overwrites = versions != [copy._version for copy in copies]
         self.tally.evaluations += 1
 
     def _values_many(self, rows: Array, into: Array) -> None:
@@ -219,8 +215,7 @@ class TorchProgram:
             self._quiet = self._same_without_graph(np.empty(self.value.size))
         failed = evaluate_each(self._call, rows, into, "without" if self._quiet else "with")
         self.tally.evaluations += len(rows)
-        if failed is not None and not self._raised:
-            self._raised = f"fn raised {type(failed).__name__}({first_line(failed)!r}) at a perturbed point"
+        self.raised = self.raised or failed
 
     def _same_without_graph(self, value: Array) -> bool:
         """Whether the function gives bitwise its value on a row of a larger buffer when nothing requires grad; `value`

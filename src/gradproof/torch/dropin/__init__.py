@@ -9,11 +9,13 @@ from gradproof.torch.dropin.jacobians import (
 )
 from gradproof.torch.dropin.judge import NonDifferentiableWarning, UndecidedWarning
 from gradproof.torch.dropin.second import gradgradcheck
+from gradproof.torch.dropin.sparse import as_sparse_gradcheck
 
 __all__ = [
     "GradcheckError",
     "NonDifferentiableWarning",
     "UndecidedWarning",
+    "as_sparse_gradcheck",
     "get_analytical_jacobian",
     "get_numerical_jacobian",
     "get_numerical_jacobian_wrt_specific_input",

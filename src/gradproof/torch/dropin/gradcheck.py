@@ -16,6 +16,7 @@ from gradproof.torch.dropin.messages import parameter_names
 from gradproof.torch.dropin.options import Options, accepts_older_spelling
 from gradproof.torch.forms import MKLDNN, Meaning
 from gradproof.torch.torchprogram import TorchProgram
+from gradproof.torch.tree import flatten
 
 
 @accepts_older_spelling
@@ -74,7 +75,19 @@ def traced(func: Callable[..., Any], arguments: tuple[Any, ...], options: Option
     if options.check_forward_ad and any(point.layout is MKLDNN for point in program.graph.points):
         raise ValueError("MKLDNN inputs are not support for forward AD gradcheck. Pass dense inputs, or leave it out.")
     check_layouts(program.call.layouts)
+    if program.overwrites:
+        _call_with_leaves(program, arguments)
     return program
+
+
+def _call_with_leaves(program: TorchProgram, arguments: tuple[Any, ...]) -> None:
+    """The function writes into what it is given. In the user's own call autograd forbids that for leaves of the graph;
+    so it does here."""
+    found: list[tuple[str, Any]] = []
+    flatten(arguments, "", found)
+    if all(value.is_leaf for _, value in found if isinstance(value, torch.Tensor) and value.requires_grad):
+        with program.scope, torch.enable_grad():
+            program.call.one([point.detach().clone().requires_grad_() for point in program.graph.points])
 
 
 def given(program: TorchProgram) -> list[torch.Tensor]:

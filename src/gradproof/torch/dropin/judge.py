@@ -12,11 +12,14 @@ import torch
 from gradproof.check import check_program
 from gradproof.errors import GradcheckError, OutputsChanged, Unsupported
 from gradproof.result import Comparison, Finding, Result, Verdict
-from gradproof.torch.dropin.contracts.attributes import check_attributes, check_dtypes
+from gradproof.settings import Tolerance
+from gradproof.torch.dropin.contracts.any_cotangent import check_any_cotangent
+from gradproof.torch.dropin.contracts.attributes import check_attributes, check_returned
 from gradproof.torch.dropin.contracts.batched import check_batched_pull, check_batched_push
 from gradproof.torch.dropin.contracts.pulls import Gradients, random_cotangents
 from gradproof.torch.dropin.contracts.reentrant import WORDS as NOT_REENTRANT
 from gradproof.torch.dropin.contracts.reentrant import check_reentrant
+from gradproof.torch.dropin.contracts.subsets import check_subsets
 from gradproof.torch.dropin.contracts.undefined import check_undefined_cotangents, check_undefined_tangents
 from gradproof.torch.dropin.contracts.zero import check_zero
 from gradproof.torch.dropin.messages import changed_outputs, contract_message, failure_message
@@ -60,8 +63,7 @@ def judge(case: Case) -> None:
     if options.check_backward_ad:
         gradients, findings = check_reentrant(program, cotangents, options)
         _raise_for(findings, case)
-        if options.check_grad_dtypes:
-            _raise_for(check_dtypes(program), case)
+        _raise_for(check_returned(program, options), case)
     _judge_derivatives(case)
     if options.check_forward_ad and options.check_undefined_grad:
         _raise_for(check_undefined_tangents(program, generator), case)
@@ -75,13 +77,19 @@ def judge(case: Case) -> None:
     _raise_for(check_zero(program, options), case)
     if options.check_undefined_grad:
         _raise_for(check_undefined_cotangents(program, cotangents), case)
+    _raise_for(check_any_cotangent(program, cotangents, gradients, options), case)
+    if not case.second_order:
+        _raise_for(check_subsets(program, cotangents, gradients, options), case)
 
 
 def _judge_derivatives(case: Case) -> None:
     __tracebackhide__ = True
     result = _checked(case)
     failing = [finding for finding in result.findings if _fails(finding, result)]
-    if failing or any(_beyond(comparison) for comparison in result.comparisons):
+    tolerance = case.options.tolerance(case.program)
+    if failing or any(_beyond(comparison, tolerance) for comparison in result.comparisons):
+        if result.verdict is Verdict.UNDECIDED and case.program.raised is not None:
+            raise case.program.raised  # the function's own exception says more than that nothing could be told
         if any(finding.code == "random" for finding in failing) and case.second_order:
             finding = failing[0]
             raise GradcheckError(f"{NOT_REENTRANT}: {finding.sentence}", result)
@@ -104,18 +112,20 @@ def _checked(case: Case) -> Result:
         result = check_program(program, options.settings(program, 1 if options.fast_mode else "exhaustive"))
         if options.fast_mode and program.point.size * program.value.size <= ENTRIES and _leaves_open(result):
             closer = check_program(program, options.settings(program, "exhaustive"))
-            return result if closer.ok and result.verdict is Verdict.WRONG else closer
+            located = any(comparison.found for comparison in result.comparisons)
+            return result if closer.ok and result.verdict is Verdict.WRONG and located else closer
     except OutputsChanged as changed:
         raise AssertionError(changed_outputs(changed, program, options)) from changed
     return result
 
 
 def _leaves_open(result: Result) -> bool:
-    """Whether a look at every entry would tell more: doubt, no comparison at all, or which part of a complex number."""
-    if result.verdict is Verdict.UNDECIDED or any(found.code == "nonlinear" for found in result.findings):
+    """Whether a look at every entry would tell more: doubt, no comparison at all, the place of a kink, or which part of
+    a complex number."""
+    if result.verdict is Verdict.UNDECIDED or any(found.code in ("nonlinear", "kink") for found in result.findings):
         return True
     wrong = [comparison for comparison in result.comparisons if comparison.verdict is Verdict.WRONG]
-    return any(comparison.output.is_complex or comparison.input.is_complex for comparison in wrong)
+    return any(c.output.is_complex or c.input.is_complex or not c.found for c in wrong)
 
 
 def _fails(finding: Finding, result: Result) -> bool:
@@ -125,12 +135,13 @@ def _fails(finding: Finding, result: Result) -> bool:
     return finding.verdict is Verdict.UNDECIDED and (finding.code in ("random", "nan-value") or not result.comparisons)
 
 
-def _beyond(comparison: Comparison) -> bool:
+def _beyond(comparison: Comparison, tolerance: Tolerance | None) -> bool:
     """A block that cannot be told passes only if it is within the tolerance all the same."""
     if comparison.verdict is not Verdict.UNDECIDED:
         return False
+    relative = 0.0 if tolerance is None else tolerance.relative
     with np.errstate(invalid="ignore"):
-        within = comparison.deviation <= comparison.tolerance
+        within = comparison.deviation <= np.maximum(comparison.tolerance, relative * np.abs(comparison.numeric))
     return not bool(np.all(within | (comparison.bar <= comparison.tolerance)))
 
 

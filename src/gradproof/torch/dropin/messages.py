@@ -71,9 +71,12 @@ def _first_line(result: Result, program: TorchProgram) -> str:
     failed = [c for c in result.comparisons if c.verdict is Verdict.WRONG] or [
         c for c in result.comparisons if c.verdict is Verdict.UNDECIDED
     ]
-    special = [finding for finding in result.findings if finding.code in ("random", "nan-value", "nonlinear")]
-    if special and not any(c.verdict is Verdict.WRONG for c in failed):
-        return _own_words(special[0], program)
+    for finding in result.findings:
+        if finding.code in ("random", "nan-value"):
+            return _own_words(finding, program)
+    nonlinear = [finding for finding in result.findings if finding.code == "nonlinear"]
+    if nonlinear and not any(c.verdict is Verdict.WRONG for c in failed):
+        return _own_words(nonlinear[0], program)
     if not failed:
         return "Jacobian mismatch for output 0 with respect to input 0, since there is no derivative:"
     failed.sort(key=lambda c: c.mode == "forward")

@@ -10,6 +10,7 @@ import torch
 from gradproof.program import Spot
 from gradproof.result import Finding, Place, Verdict
 from gradproof.torch.dropin.contracts.pulls import Gradients
+from gradproof.torch.dropin.options import Options
 from gradproof.torch.modes import Graph
 from gradproof.torch.torchprogram import TorchProgram
 
@@ -30,7 +31,7 @@ def check_attributes(
 def _difference(gradient: torch.Tensor, given: torch.Tensor) -> str:
     if gradient.layout is not torch.strided:
         if gradient.layout is not given.layout:
-            return f"grad is incorrect layout: {gradient.layout}, expected {given.layout} or torch.strided"
+            return f"grad is incorrect layout ({gradient.layout} is not {given.layout})"
         if gradient.layout in _SPARSE:
             kind = str(gradient.layout).removeprefix("torch.").removesuffix("_coo")
             for name in ("sparse_dim", "dense_dim"):
@@ -44,38 +45,42 @@ def _difference(gradient: torch.Tensor, given: torch.Tensor) -> str:
     return ""
 
 
-def check_dtypes(program: TorchProgram) -> tuple[Finding, ...]:
-    """The dtypes that custom Functions return from backward. The engine casts them to the inputs' silently, so each
-    Function is asked on its own, with zeros for its cotangents."""
+def check_returned(program: TorchProgram, options: Options) -> tuple[Finding, ...]:
+    """What custom Functions return from backward. The engine casts it to the input's dtype and sums it to the input's
+    size without a word, so each Function is asked on its own, with zeros for its cotangents."""
     with program.scope, torch.no_grad():
         for node in _python_nodes(program.graph):
-            wrong = _wrong_dtype(node)
+            wrong = _wrong_return(node, options)
             if wrong:
-                hint = (
-                    "Make backward compute in the dtype of forward's input; the engine hides the difference by a cast."
-                )
-                return (Finding("dtype", Verdict.WRONG, Place(), wrong, hint),)
+                hint = "Return what forward's input looks like; the engine hides the difference by a cast or a sum."
+                return (Finding("returned", Verdict.WRONG, Place(), f"{wrong} (returned by {node.name()})", hint),)
     return ()
 
 
-def _wrong_dtype(node: Any) -> str:
+def _wrong_return(node: Any, options: Options) -> str:
     cotangents = [torch.zeros(meta.shape, dtype=meta.dtype, device=meta.device) for meta in node._input_metadata]
-    returned = node.apply(*cotangents)
+    try:
+        returned = node.apply(*cotangents)
+    except Exception:  # noqa: BLE001  in the engine's own calls it did not; what it cannot do with zeros is not asked here
+        return ""
     returned = returned if isinstance(returned, tuple) else (returned,)
-    wanted = [_dtype_after(edge) for edge in node.next_functions]
-    for index, (gradient, dtype) in enumerate(zip(returned, wanted, strict=False)):
-        if isinstance(gradient, torch.Tensor) and dtype is not None and gradient.dtype is not dtype:
-            return (
-                f"Gradient has dtype mismatch: {node.name()} returns {gradient.dtype} for input {index} of forward, "
-                f"which is {dtype}"
-            )
+    for index, (gradient, edge) in enumerate(zip(returned, node.next_functions, strict=False)):
+        expected = _metadata(edge)
+        if not isinstance(gradient, torch.Tensor) or expected is None:
+            continue
+        if gradient.layout is torch.strided and tuple(gradient.shape) != tuple(expected.shape):
+            looks = f"{tuple(gradient.shape)} for input {index} of forward, which is {tuple(expected.shape)}"
+            return f"Analytical gradient has incorrect size: {looks}"
+        if options.check_grad_dtypes and gradient.dtype is not expected.dtype:
+            looks = f"{gradient.dtype} for input {index} of forward, which is {expected.dtype}"
+            return f"Gradient has dtype mismatch: {looks}"
     return ""
 
 
-def _dtype_after(edge: tuple[Any, int]) -> torch.dtype | None:
+def _metadata(edge: tuple[Any, int]) -> Any:
     node, slot = edge
     metadata = () if node is None else node._input_metadata
-    return metadata[slot].dtype if slot < len(metadata) else None
+    return metadata[slot] if slot < len(metadata) else None
 
 
 def _python_nodes(graph: Graph) -> Iterator[Any]:
