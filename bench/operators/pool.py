@@ -13,7 +13,8 @@ from bench.operators.checkers import Candidate
 from bench.operators.measure import Outcome
 from bench.operators.worker import Finished, Message, Started, Task, work
 
-GRACE = 20.0  # seconds beyond a check's own time limit before the process is killed; loading torch takes some of them
+GRACE = 20.0  # seconds beyond a check's own time limit before the process is killed
+STARTUP = 60.0  # seconds in which a new process may load torch and its databases
 
 
 @dataclass
@@ -65,7 +66,7 @@ def _hire(task: Task) -> _Worker:
     process.start()
     theirs.close()
     ours.send(task)
-    return _Worker(process, ours, task, time.monotonic())
+    return _Worker(process, ours, task, time.monotonic() + STARTUP)
 
 
 def _next_task(worker: _Worker, workers: list[_Worker], waiting: list[Task]) -> None:
