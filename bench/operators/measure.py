@@ -16,7 +16,7 @@ from bench.operators.checkers import Candidate, Checker
 
 @dataclass(frozen=True)
 class Effort:
-    """limit: seconds after which one check is given up; repeats: seconds spent on timing quick checks again."""
+    """limit: seconds of the processor after which one check is given up; repeats: seconds for timing quick ones again."""
 
     limit: float = 60.0
     repeats: float = 0.06
@@ -100,15 +100,15 @@ def _warm_up(case: Case) -> None:
 
 @contextlib.contextmanager
 def _time_limit(seconds: float) -> Iterator[None]:
-    """Only between two Python instructions: a hang inside one operator is left to whoever watches this process."""
+    """Processor time, and only between two Python instructions: a hang is left to whoever watches this process."""
 
     def ring(_number: int, _frame: FrameType | None) -> None:
         raise _TimeIsUp
 
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    before = signal.signal(signal.SIGPROF, ring)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
