@@ -16,7 +16,7 @@ from bench.operators.checkers import Candidate, Checker
 
 @dataclass(frozen=True)
 class Effort:
-    """limit: seconds of the processor after which one check is given up; repeats: seconds for timing quick ones again."""
+    """limit: processor seconds after which one check is given up; repeats: seconds for timing quick ones more."""
 
     limit: float = 60.0
     repeats: float = 0.06
