@@ -1,0 +1,114 @@
+"""One case under all its candidates: verdicts, calls of the operator, and times taken in turns."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from types import FrameType
+
+from bench.operators.cases import Case, Judgement
+from bench.operators.checkers import Candidate, Checker
+
+
+@dataclass(frozen=True)
+class Effort:
+    """limit: processor seconds after which one check is given up; repeats: seconds for timing quick ones more."""
+
+    limit: float = 60.0
+    repeats: float = 0.06
+    most: int = 7
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """verdict: as in Judgement, or timeout, or crash:<signal>; seconds: of the processor, which others do not slow."""
+
+    case: str
+    candidate: Candidate
+    verdict: str
+    message: str
+    seconds: float
+    runs: int
+    calls: int
+
+
+class _TimeIsUp(BaseException):
+    """Not an Exception: a checker that survives errors of the function must not survive this one."""
+
+
+def measure(
+    case: Case,
+    candidates: Sequence[Candidate],
+    checkers: Mapping[str, Checker],
+    effort: Effort,
+    starting: Callable[[Candidate], None],
+) -> list[Outcome]:
+    starting(candidates[0])  # the first call of an operator may already crash
+    _warm_up(case)
+    judgements: dict[Candidate, Judgement] = {}
+    times: dict[Candidate, list[float]] = {}
+    for candidate in candidates:
+        starting(candidate)
+        judgements[candidate], seconds = _timed(case, candidate, checkers, effort.limit)
+        times[candidate] = [seconds]
+    _repeat(case, times, checkers, effort)
+    return [
+        Outcome(case.name, candidate, found.verdict, found.message, _typical(taken), len(taken), found.calls)
+        for candidate, taken in times.items()
+        for found in (judgements[candidate],)
+    ]
+
+
+def _typical(taken: list[float]) -> float:
+    """The first run pays for what is loaded once; it counts only where there is no other."""
+    return median(taken[1:] or taken)
+
+
+def _repeat(
+    case: Case, times: Mapping[Candidate, list[float]], checkers: Mapping[str, Checker], effort: Effort
+) -> None:
+    """All quick candidates again, in turns, while the budget lasts."""
+    quick = [candidate for candidate, taken in times.items() if taken[0] < effort.repeats / 2]
+    spent, rounds = 0.0, 0
+    while quick and rounds < effort.most and spent < effort.repeats:
+        for candidate in quick:
+            _, seconds = _timed(case, candidate, checkers, effort.limit)
+            times[candidate].append(seconds)
+            spent += seconds
+        rounds += 1
+
+
+def _timed(case: Case, candidate: Candidate, checkers: Mapping[str, Checker], limit: float) -> tuple[Judgement, float]:
+    checker = checkers[candidate.checker]
+    before = time.process_time()
+    try:
+        with _time_limit(limit):
+            judgement = case.judge(checker, candidate.mode)
+    except _TimeIsUp:
+        return Judgement("timeout", f"gave up after {limit:g} s", 0), limit
+    return judgement, time.process_time() - before
+
+
+def _warm_up(case: Case) -> None:
+    with contextlib.suppress(Exception):
+        case.fn(*case.inputs)
+
+
+@contextlib.contextmanager
+def _time_limit(seconds: float) -> Iterator[None]:
+    """Processor time, and only between two Python instructions: a hang is left to whoever watches this process."""
+
+    def ring(_number: int, _frame: FrameType | None) -> None:
+        raise _TimeIsUp
+
+    before = signal.signal(signal.SIGPROF, ring)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
