@@ -14,10 +14,12 @@ from gradproof.torch.dropin import (
     gradcheck,
     gradgradcheck,
 )
+from gradproof.torch.forms import Meaning
 from gradproof.torch.torchprogram import TorchProgram
 
 __all__ = [
     "GradcheckError",
+    "Meaning",
     "NonDifferentiableWarning",
     "TorchProgram",
     "UndecidedWarning",

@@ -58,7 +58,8 @@ class TorchProgram:
             self._lanes["values"].refuse("the function draws random numbers")
         if call.forms.reason:
             for lane in self._lanes.values():
-                lane.refuse(call.forms.reason)
+                if not (lane.name == "push" and self._no_push):
+                    lane.refuse(call.forms.reason)
 
     @property
     def graph(self) -> Graph:
