@@ -42,7 +42,8 @@ def program_of(
     arguments = [(_argument_path(path), value) for path, value in found]
     params: list[tuple[str, torch.Tensor]] = []
     buffers: list[tuple[str, torch.Tensor]] = []
-    if isinstance(fn, torch.nn.Module):
+    # A scripted module cannot be called with other parameters than its own.
+    if isinstance(fn, torch.nn.Module) and not isinstance(fn, torch.jit.ScriptModule):
         params = [(f"params.{name}", param) for name, param in fn.named_parameters()]
         buffers = [(f"buffers.{name}", buffer) for name, buffer in fn.named_buffers()]
     wanted = chosen(arguments, params, wrt)

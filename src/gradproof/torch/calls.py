@@ -151,7 +151,7 @@ class UserCall:
             values[slot] = leaf
         iterator = iter(values)
         args, kwargs = rebuild(self._tree, iterator)
-        if not self.modules:
+        if not self._state:
             return self._fn(*args, **kwargs)
         state = dict(zip(self._state, iterator, strict=True))
         return torch.func.functional_call(self._fn, state, args, kwargs)  # type: ignore[arg-type]
