@@ -12,10 +12,11 @@ import torch
 from gradproof.errors import UsageError
 from gradproof.program import Tally
 from gradproof.torch.calls import UserCall
+from gradproof.torch.captured import captured_paths
 from gradproof.torch.forms import Meaning
 from gradproof.torch.selection import chosen
 from gradproof.torch.torchprogram import TorchProgram
-from gradproof.torch.tree import flatten
+from gradproof.torch.tree import Tree, flatten
 
 
 def program_of(
@@ -24,11 +25,9 @@ def program_of(
     kwargs: dict[str, Any] | None = None,
     wrt: str | Sequence[str] | None = None,
     meaning: Meaning = Meaning.MASKED,
-    captured: frozenset[str] = frozenset(),
 ) -> TorchProgram:
     """`args`: one tensor, a tuple or list of positional arguments, or any other structure as the only argument.
-    `meaning`: what the coordinates of sparse arguments are. `captured`: the paths of arguments that fn reaches by other
-    ways; see `captured_paths`."""
+    `meaning`: what the coordinates of sparse arguments are."""
     if not callable(fn):
         raise UsageError(f"fn must be callable, got {type(fn).__name__}: gradproof.check(torch.sin, x)")
     if isinstance(fn, torch.jit.ScriptModule):
@@ -42,12 +41,26 @@ def program_of(
     arguments = [(_argument_path(path), value) for path, value in found]
     params: list[tuple[str, torch.Tensor]] = []
     buffers: list[tuple[str, torch.Tensor]] = []
-    # A scripted module cannot be called with other parameters than its own.
-    if isinstance(fn, torch.nn.Module) and not isinstance(fn, torch.jit.ScriptModule):
+    if isinstance(fn, torch.nn.Module):
         params = [(f"params.{name}", param) for name, param in fn.named_parameters()]
         buffers = [(f"buffers.{name}", buffer) for name, buffer in fn.named_buffers()]
     wanted = chosen(arguments, params, wrt)
-    call = UserCall(fn, (tree, arguments), [*params, *buffers], wanted, meaning, captured)
+    program = functools.partial(_traced, fn, (tree, arguments), [*params, *buffers], wanted, meaning)
+    first = program(frozenset())
+    # Only the graph of a first call shows which tensors fn reaches past its arguments.
+    captured = captured_paths(first.graph.values, [named for named in (*arguments, *params) if named[0] in wanted])
+    return program(captured) if captured else first
+
+
+def _traced(
+    fn: Callable[..., Any],
+    arguments: tuple[Tree | None, Sequence[tuple[str, Any]]],
+    state: Sequence[tuple[str, torch.Tensor]],
+    wanted: frozenset[str],
+    meaning: Meaning,
+    captured: frozenset[str],
+) -> TorchProgram:
+    call = UserCall(fn, arguments, state, wanted, meaning, captured)
     return TorchProgram(call, name_of(fn), call.point(), Tally())
 
 

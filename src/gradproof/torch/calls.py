@@ -64,7 +64,6 @@ class UserCall:
         self._meaning = meaning
         self._slots = [slot for slot, (path, _) in enumerate(named) if path in wanted]
         chosen = [named[slot] for slot in self._slots]
-        self.originals = chosen
         self.forms = Forms.of(chosen, meaning, captured)
         self._captured = self.forms.captured
         found = [None if i in self.forms.by_input else arrangement(tensor) for i, (_, tensor) in enumerate(chosen)]

@@ -10,7 +10,6 @@ import torch
 from gradproof.errors import GradcheckError
 from gradproof.torch.adapter import program_of
 from gradproof.torch.calls import UserCall
-from gradproof.torch.captured import captured_paths
 from gradproof.torch.dropin.entry import as_tuple, check_inputs, check_layouts
 from gradproof.torch.dropin.judge import Case, judge
 from gradproof.torch.dropin.options import Options, accepts_older_spelling
@@ -74,9 +73,6 @@ def traced(func: Callable[..., Any], arguments: tuple[Any, ...], options: Option
     program = program_of(func, arguments, meaning=meaning)
     call = program.call
     assert isinstance(call, UserCall)
-    captured = captured_paths(program.graph.values, call.originals)
-    if captured:
-        program = program_of(func, arguments, meaning=meaning, captured=captured)
     if options.check_forward_ad and any(point.layout is MKLDNN for point in program.graph.points):
         raise ValueError("MKLDNN inputs are not support for forward AD gradcheck. Pass dense inputs, or leave it out.")
     check_layouts(call.layouts)

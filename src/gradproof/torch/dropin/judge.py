@@ -24,7 +24,7 @@ from gradproof.torch.dropin.contracts.subsets import check_subsets
 from gradproof.torch.dropin.contracts.undefined import check_undefined_cotangents, check_undefined_tangents
 from gradproof.torch.dropin.contracts.zero import check_zero
 from gradproof.torch.dropin.messages import changed_outputs, contract_message, failure_message, parameter_names
-from gradproof.torch.dropin.options import Options
+from gradproof.torch.dropin.options import Options, seed
 from gradproof.torch.torchprogram import TorchProgram
 
 # A fast check that ends in doubt is repeated entry by entry if the Jacobian has at most so many.
@@ -39,10 +39,6 @@ class NonDifferentiableWarning(UserWarning):
 
 class UndecidedWarning(UserWarning):
     """The gradient agrees as far as could be told, which is less far than the tolerance asks for."""
-
-
-# Fresh directions in every call, and none of the user's random numbers used for them.
-_GENERATOR = np.random.default_rng()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +63,8 @@ def judge(case: Case) -> None:
     __tracebackhide__ = True
     program, options = case.program, case.options
     gradients: Gradients = [None] * len(program.inputs)
-    cotangents = random_cotangents(program, _GENERATOR)
+    generator = np.random.default_rng(seed())
+    cotangents = random_cotangents(program, generator)
     if options.check_backward_ad:
         with program.scope:
             gradients, findings = check_reentrant(program, cotangents, options)
@@ -75,20 +72,22 @@ def judge(case: Case) -> None:
             _raise_for(check_returned(program, options), case)
     _judge_derivatives(case)
     with program.scope:
-        _judge_contracts(case, cotangents, gradients)
+        _judge_contracts(case, cotangents, gradients, generator)
 
 
-def _judge_contracts(case: Case, cotangents: list[torch.Tensor], gradients: Gradients) -> None:
+def _judge_contracts(
+    case: Case, cotangents: list[torch.Tensor], gradients: Gradients, generator: np.random.Generator
+) -> None:
     __tracebackhide__ = True
     program, options = case.program, case.options
     if options.check_forward_ad and options.check_undefined_grad:
-        _raise_for(check_undefined_tangents(program, _GENERATOR), case)
+        _raise_for(check_undefined_tangents(program, generator), case)
     if options.check_batched_forward_grad:
-        _raise_for(check_batched_push(program, _GENERATOR), case)
+        _raise_for(check_batched_push(program, generator), case)
     if not options.check_backward_ad:
         return
     if options.check_batched_grad:
-        _raise_for(check_batched_pull(program, _GENERATOR), case)
+        _raise_for(check_batched_pull(program, generator), case)
     _raise_for(check_attributes(program, gradients), case)
     _raise_for(check_zero(program, options), case)
     if options.check_undefined_grad:

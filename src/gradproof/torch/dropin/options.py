@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
 
+import torch
+
 from gradproof import precision
 from gradproof.program import Program
 from gradproof.settings import Effort, Settings, Tolerance
@@ -16,8 +18,14 @@ from gradproof.settings import Effort, Settings, Tolerance
 ATOL = 1e-5
 RTOL = 1e-3
 # With neither named: the same, but the absolute part shrinks with the block's own scale, so that a gradient of size
-# 1e-6 is still judged.
-DEFAULT = Tolerance(relative=RTOL, block=ATOL, ceiling=ATOL)
+# 1e-6 is still judged; what is left is room for the rounding of a gradient that is zero.
+DEFAULT = Tolerance(relative=RTOL, absolute=1e-14, block=ATOL, ceiling=ATOL)
+
+
+def seed() -> int:
+    """Of all that is drawn in a check. It follows `torch.manual_seed` and is the same in every process without it, as
+    suites of tests want it: `torch.initial_seed` reads the stream's seed and leaves the stream alone."""
+    return torch.initial_seed() % 2**32
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +64,12 @@ class Options:
         ]
         step = None if self.eps is None else float(self.eps)
         return Settings.validated(
-            modes=modes, effort=effort, tolerance=self.tolerance(program), step=step, jitter=float(self.nondet_tol)
+            modes=modes,
+            effort=effort,
+            tolerance=self.tolerance(program),
+            step=step,
+            jitter=float(self.nondet_tol),
+            seed=seed(),
         )
 
     def tolerance(self, program: Program) -> Tolerance | None:

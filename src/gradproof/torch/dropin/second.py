@@ -13,7 +13,7 @@ from gradproof.reference.steps import signed
 from gradproof.torch.dropin.entry import as_tuple, check_inputs
 from gradproof.torch.dropin.gradcheck import traced, verdict
 from gradproof.torch.dropin.judge import Case
-from gradproof.torch.dropin.options import Options, accepts_older_spelling
+from gradproof.torch.dropin.options import Options, accepts_older_spelling, seed
 from gradproof.torch.torchprogram import TorchProgram
 
 
@@ -84,7 +84,7 @@ def _cotangents(program: TorchProgram, grad_outputs: Any, with_gaps: bool) -> li
     differentiable = [i for i, value in enumerate(values) if value.requires_grad]
     full: list[torch.Tensor | None] = [None] * len(values)
     if grad_outputs is None:
-        vector = signed(np.random.default_rng(), program.value.size)
+        vector = signed(np.random.default_rng(seed()), program.value.size)
         drawn: Sequence[torch.Tensor | None] = program.call.outputs.single(vector)
         for i in differentiable:
             one = drawn[i]
