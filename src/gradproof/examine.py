@@ -91,7 +91,7 @@ def _exhaustive(task: Task, settings: Settings) -> Gathered:
                 analytic[mode], found = _rows(task)
                 findings += found
             else:
-                analytic[mode] = exhaustive.columns(task.program)
+                analytic[mode] = exhaustive.columns(task)
         except Unsupported as missing:
             findings += (_missing(mode, missing, settings),)
     return exhaustive.gather(task, analytic, findings)

@@ -14,10 +14,11 @@ from gradproof.evidence.scales import negligible
 from gradproof.evidence.sure import gather_sure
 from gradproof.norms import rms
 from gradproof.precision import DOUBLE, coarsest
-from gradproof.program import Array, Program
+from gradproof.program import Array
 from gradproof.reference.estimate import Estimate, Kind
 from gradproof.reference.field import Field, field_of
 from gradproof.reference.ladder import Goal, first_look, refine, second_opinion
+from gradproof.reference.steps import signed
 from gradproof.result import Finding
 
 # Wrong-looking columns beyond this many are taken at their first look once as many others were confirmed.
@@ -51,9 +52,11 @@ def _glance(task: Task, field: Field, analytic: dict[str, Array]) -> Glanced:
     return glance_columns(task, field, analytic)
 
 
-def columns(program: Program) -> Array:
-    """The Jacobian by forward mode, as (N, M)."""
-    return program.push(np.eye(program.point.size))
+def columns(task: Task) -> Array:
+    """The Jacobian by forward mode, as (N, M). A tangent that moves everything is pushed alone, as the user would: an
+    adapter can hold a batch against it, which a single coordinate would not test."""
+    task.program.push(signed(task.generator, task.steps.size)[None])
+    return task.program.push(np.eye(task.steps.size))
 
 
 def block_tolerances(task: Task, numeric: Estimate) -> Array:

@@ -56,8 +56,14 @@ class Lane:
     reason: str = ""
     failures: int = 0
     used: bool = False
+    known: Known | None = None
 
-    def run(self, rows: Array, into: Array, work: Work, known: Known | None) -> None:
+    def remember(self, rows: Array, results: Array) -> None:
+        """A single row was run by itself: the first batch can be held against it."""
+        if len(rows) == 1 and self.most > 1 and self.batched is None:
+            self.known = Known(rows[0].copy(), results[0].copy())
+
+    def run(self, rows: Array, into: Array, work: Work) -> None:
         self.used = self.used or len(rows) > 0
         for start in range(0, len(rows), self.most):
             chunk, target = rows[start : start + self.most], into[start : start + self.most]
@@ -67,7 +73,7 @@ class Lane:
                 if self.batched is None:
                     # The trial takes a few rows of a large chunk; the rest is then run as it turned out.
                     few = len(chunk) if chunk.size + target.size <= SMALL else FEW
-                    self.tried(chunk[:few], target[:few], work, known)
+                    self.tried(chunk[:few], target[:few], work)
                     chunk, target = chunk[few:], target[few:]
                 if self.batched:
                     self._believed(chunk, target, work)
@@ -85,10 +91,10 @@ class Lane:
                 self.refuse(f"a batch raised {type(error).__name__}: {first_line(error)}")
             work.each(rows, into)
 
-    def tried(self, rows: Array, into: Array, work: Work, known: Known | None) -> None:
+    def tried(self, rows: Array, into: Array, work: Work) -> None:
         """A batch is believed when one of its rows is what a plain call gives. That row stands neither first nor in the
         middle nor last, so that a batch that repeats or reverses its rows is caught."""
-        picked = 2 * len(rows) // 3
+        picked, known = 2 * len(rows) // 3, self.known
         with work.scope:
             if known is None:
                 alone = np.empty((1, into.shape[1]))

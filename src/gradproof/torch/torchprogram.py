@@ -36,7 +36,6 @@ class TorchProgram:
         self._reusable = True
         self._used = False
         self._searched = False
-        self._pulled: Known | None = None
         with self._scope:
             self._trace()
             self._draws = self._scope.moved()
@@ -50,11 +49,10 @@ class TorchProgram:
         most = max(1, ELEMENTS // max(1, point.size + value.size))
         roundoff = max(call.inputs.roundoff, call.outputs.roundoff)
         self._lanes = {
-            "values": Lane("values", "vmap", most, roundoff, FEW_VALUES),
+            "values": Lane("values", "vmap", most, roundoff, FEW_VALUES, known=Known(point, self.value)),
             "pull": Lane("pull", "batched", most, roundoff),
             "push": Lane("push", "vmap", most, roundoff),
         }
-        self._valued = Known(self._point, self.value)
         self._evaluation = Work(self._values_many, self._values_each, self._scope)
         if self._draws:
             self._lanes["values"].refuse("the function draws random numbers")
@@ -94,14 +92,14 @@ class TorchProgram:
             # The rows differ a little, so that a batch that mixes its rows up is caught.
             rows = self._point * (1 + np.arange(FEW)[:, None] * 2.0**-12)
             with self._scope:
-                lane.tried(rows, np.empty((FEW, self.value.size)), self._evaluation, self._valued)
+                lane.tried(rows, np.empty((FEW, self.value.size)), self._evaluation)
         return bool(lane.batched)
 
     def values(self, points: Array) -> Array:
         rows = rows_of(points, self._point.size)
         result = np.empty((len(rows), self.value.size))
         with self._scope:
-            self._lanes["values"].run(rows, result, self._evaluation, self._valued)
+            self._lanes["values"].run(rows, result, self._evaluation)
         return result
 
     def repeated_value(self) -> Array:
@@ -127,9 +125,8 @@ class TorchProgram:
         self._refuse_dead_ends()
         result = np.empty((len(rows), self._point.size))
         with self._scope:
-            self._lanes["pull"].run(rows, result, Work(self._pull_many, self._pull_each, self._scope), self._pulled)
-        if len(rows) == 1 and self._lanes["pull"].most > 1:
-            self._pulled = Known(rows[0].copy(), result[0].copy())
+            self._lanes["pull"].run(rows, result, Work(self._pull_many, self._pull_each, self._scope))
+        self._lanes["pull"].remember(rows, result)
         return result
 
     def push(self, tangents: Array) -> Array:
@@ -139,10 +136,11 @@ class TorchProgram:
             raise self._no_push
         try:
             with self._scope, torch.enable_grad():
-                self._lanes["push"].run(rows, result, Work(self._push_many, self._push_each, self._scope), None)
+                self._lanes["push"].run(rows, result, Work(self._push_many, self._push_each, self._scope))
         except Unsupported as unsupported:
             self._no_push = unsupported
             raise
+        self._lanes["push"].remember(rows, result)
         return result
 
     def gradient(self, cotangent: Array) -> TorchProgram:

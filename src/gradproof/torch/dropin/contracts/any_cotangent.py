@@ -7,7 +7,7 @@ import torch
 from gradproof import precision
 from gradproof.program import Spot
 from gradproof.result import Finding, Place, Verdict
-from gradproof.torch.dropin.contracts.pulls import Gradients, numbers, pull
+from gradproof.torch.dropin.contracts.pulls import Gradients, numbers, pull, same
 from gradproof.torch.dropin.options import Options
 from gradproof.torch.torchprogram import TorchProgram
 
@@ -52,7 +52,7 @@ def _differs(gradients: Gradients, others: Gradients, factor: float, slack: tupl
         if gradient is None or other is None:
             continue
         one, two = numbers(gradient) * factor, numbers(other)
-        if torch.equal(one, two) or not one.numel():
+        if same(one, two) or not one.numel():
             continue
         scale = float(one.abs().max())
         if scale < float("inf") and float((one - two).abs().max()) > slack[0] * scale + slack[1]:

@@ -23,18 +23,29 @@ FORWARD = "gradcheck failed while testing batched gradient computation with forw
 
 
 def check_batched_pull(program: TorchProgram, generator: np.random.Generator) -> tuple[Finding, ...]:
-    """Two cotangents for all outputs, looped and as one batch."""
+    """Two cotangents for all outputs, looped and as one batch; where that raises, for each output by itself."""
     if not any(value.requires_grad for value in program.graph.values):
         return ()
     rows = [random_cotangents(program, generator) for _ in range(2)]
-    looped = [pull(program, row) for row in rows]
-    batch = [torch.stack(column) for column in zip(*rows, strict=True)]
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            batched = pull(program, batch, batched=True)
-    except RuntimeError as error:
-        raise GradcheckError(_raised(REVERSE, error, "check_batched_grad=False")) from error
+        return _compared(program, rows, None)
+    except RuntimeError:
+        for output in range(len(program.outputs)):
+            try:
+                findings = _compared(program, rows, output)
+            except RuntimeError as error:
+                raise GradcheckError(_raised(REVERSE, error, "check_batched_grad=False")) from error
+            if findings:
+                return findings
+    return ()
+
+
+def _compared(program: TorchProgram, rows: Sequence[Sequence[torch.Tensor]], only: int | None) -> tuple[Finding, ...]:
+    looped = [pull(program, row, only=only) for row in rows]
+    batch = [torch.stack(column) for column in zip(*rows, strict=True)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        batched = pull(program, batch, only=only, batched=True)
     for i, leaf in enumerate(program.inputs):
         if not _agree(batched[i], [row[i] for row in looped]):
             hint = "Look for operations in backward that mix the rows of a batch, or write a vmap rule."

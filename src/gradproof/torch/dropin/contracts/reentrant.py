@@ -6,7 +6,7 @@ import torch
 
 from gradproof.program import Spot
 from gradproof.result import Finding, Place, Verdict
-from gradproof.torch.dropin.contracts.pulls import Gradients, numbers, pull
+from gradproof.torch.dropin.contracts.pulls import Gradients, numbers, pull, same
 from gradproof.torch.dropin.options import Options
 from gradproof.torch.torchprogram import TorchProgram
 
@@ -20,7 +20,7 @@ def check_reentrant(
     scope: two would begin with the same random state."""
     kept = [cotangent.clone() for cotangent in cotangents]
     first = pull(program, cotangents)
-    overwritten = any(not torch.equal(one, other) for one, other in zip(cotangents, kept, strict=True))
+    overwritten = any(not same(one, other) for one, other in zip(cotangents, kept, strict=True))
     second = pull(program, cotangents)
     for leaf, before, after in zip(program.inputs, first, second, strict=True):
         spread = _spread(before, after)
@@ -36,7 +36,7 @@ def _spread(before: torch.Tensor | None, after: torch.Tensor | None) -> float:
     if before is None and after is None:
         return 0.0
     one, other = (None if gradient is None else numbers(gradient) for gradient in (before, after))
-    if one is not None and other is not None and torch.equal(one, other):
+    if one is not None and other is not None and same(one, other):
         return 0.0
     difference = one - other if one is not None and other is not None else one if other is None else other
     assert difference is not None
