@@ -15,6 +15,7 @@ import numpy as np
 
 from gradproof.compare import entry_tolerance, judge
 from gradproof.evidence.gathered import Task, restricted
+from gradproof.evidence.scales import rounding
 from gradproof.norms import dot, rms
 from gradproof.program import Array, Leaf
 from gradproof.reference.field import CHUNK, Field, projected
@@ -144,6 +145,7 @@ def _adjudicate(task: Task, suspect: Suspect, coordinate: int, scale: float) -> 
     else:
         analytic = task.program.pull(one_hot)[:, coordinate]
     tolerance = entry_tolerance(numeric.value[0], scale, task.tolerance)
+    tolerance += rounding(task, suspect.output, suspect.input)
     if not judge(analytic[None], numeric, tolerance[None]).wrong.any():
         return None
     return Entry(

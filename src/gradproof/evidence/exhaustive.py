@@ -10,7 +10,7 @@ from gradproof.evidence.blocks import Measured, comparisons_of, kinks_of, power_
 from gradproof.evidence.gathered import Gathered, Task
 from gradproof.evidence.glanced import Glanced, glance_columns, glance_groups
 from gradproof.evidence.pattern import pattern_of
-from gradproof.evidence.scales import negligible
+from gradproof.evidence.scales import negligible, rounding
 from gradproof.evidence.sure import gather_sure
 from gradproof.norms import rms
 from gradproof.precision import DOUBLE, coarsest
@@ -70,7 +70,7 @@ def block_tolerances(task: Task, numeric: Estimate) -> Array:
             size = numeric.value[block]
             if not plain:
                 size = np.where(numeric.kind[block] <= Kind.STAIRS, np.abs(size) + numeric.spread[block], 0.0)
-            result[block] = entry_tolerance(size, rms(size), task.tolerance)
+            result[block] = entry_tolerance(size, rms(size), task.tolerance) + rounding(task, output, leaf)
     return result
 
 

@@ -6,8 +6,12 @@ import numpy as np
 
 from gradproof.evidence.gathered import Task
 from gradproof.norms import rms
+from gradproof.precision import coarsest
 from gradproof.program import Array, Leaf
 from gradproof.reference.steps import step_exponent
+
+# Roundings that a derivative which is zero may consist of.
+ROUNDINGS = 64.0
 
 
 def block_scales(task: Task, analytic: dict[str, Array]) -> dict[str, Array]:
@@ -29,6 +33,14 @@ def unimportant_changes(task: Task) -> Array:
         result[output.span] = rms(task.program.value[output.span])
     result *= task.tolerance.finest * 2.0 ** step_exponent(task.reference)
     return result
+
+
+def rounding(task: Task, output: Leaf, leaf: Leaf) -> float:
+    """What the analytic side may be off by at any entry of a block: some roundings of value over input. It matters
+    where the true derivatives are zero and have no size of their own."""
+    typical = rms(task.program.point[leaf.span]) or 1.0
+    roundoff = coarsest(task.program.inputs + task.program.outputs).roundoff
+    return ROUNDINGS * roundoff * rms(task.program.value[output.span]) / typical
 
 
 def negligible(task: Task, output: Leaf, leaf: Leaf) -> Array:

@@ -30,6 +30,9 @@ class Strictness:
         return Strictness(min(self.agree, 0.1 * tolerance), self.bend) if tolerance else self
 
 
+# Rounding adds to a bend, up + down - 2 f, this many times what it adds to a slope, (up - down) / 2.
+BENT_BY_ROUNDING = 4.0
+
 # A single entry is its own size. A probe sums many, and must not overlook one of them.
 ENTRY = Strictness(agree=1e-8, bend=1e-2)
 PROBE = Strictness(agree=1e-9, bend=2e-4)
@@ -49,7 +52,9 @@ class Glance:
         """Where the analytic derivatives along the same displacements are beyond doubt; NaN agrees with nothing."""
         apart = np.subtract(analytic, self.slope)
         np.abs(apart, out=apart)
-        return np.asarray((apart <= self.bar(size)) & (self.bend <= self.strictness.bend * size + self.floor))
+        return np.asarray(
+            (apart <= self.bar(size)) & (self.bend <= self.strictness.bend * size + BENT_BY_ROUNDING * self.floor)
+        )
 
     def bar(self, size: Array) -> Array:
         return np.asarray(self.strictness.agree * size + self.floor)

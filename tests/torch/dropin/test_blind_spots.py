@@ -212,5 +212,7 @@ def test_a_gradient_of_another_dtype(ours: Checker, theirs: Checker, fast: bool)
 def test_a_gradient_that_the_engine_sums_to_the_right_shape(ours: Checker, theirs: Checker, fast: bool) -> None:
     # The gradient has an extra dimension of one in front: the engine reduces it silently.
     fn = derived(lambda x: x * 2, lambda g, x: (2 * g)[None])
+    # Functions of PyTorch's own count on it, and the numbers are right: worth a warning, no failure.
     missed_by_torch(theirs, fn, leaf(3), fast_mode=fast)
-    fails(ours, "size|shape", fn, leaf(3), fast_mode=fast)
+    with pytest.warns(UserWarning, match="incorrect size.*the engine sums it"):
+        assert ours.gradcheck(fn, (leaf(3),), fast_mode=fast)

@@ -193,7 +193,6 @@ BROKEN: dict[str, tuple[Callable[..., Any], Callable[..., Any], int, dict[str, A
         {"atol": 0.1},
         "not multiplied by grad_output",
     ),
-    "size": (lambda x: x * 2, lambda ctx, g, x: (2 * g)[None], 1, {}, "incorrect size"),
     "dtype": (lambda x: x * 2, lambda ctx, g, x: (2 * g).float(), 1, {"check_grad_dtypes": True}, "dtype mismatch"),
     "layout": (lambda x: x * 2, lambda ctx, g, x: (2 * g).to_sparse(), 1, {}, "incorrect layout"),
 }

@@ -31,6 +31,9 @@ from gradproof.torch.torchprogram import TorchProgram
 ENTRIES = 2**16
 # A Jacobian that takes no more calls than this is looked at entry by entry in fast mode too: probes cost as much.
 TINY = 6
+# A Jacobian of more entries than this is not looked at entry by entry in slow mode either, but by so many probes: its
+# arrays would fill the memory, and a probe overlooks no entry that slow mode would see.
+MOST_ENTRIES, SEVERAL = 2**23, 4
 
 
 class NonDifferentiableWarning(UserWarning):
@@ -125,8 +128,7 @@ def _judge_derivatives(case: Case) -> None:
 def _checked(case: Case) -> Result:
     program, options = case.program, case.options
     try:
-        tiny = 2 * program.point.size + program.value.size <= TINY
-        effort: Effort = 1 if options.fast_mode and not tiny else "exhaustive"
+        effort = _effort(program, options)
         result = check_program(program, options.settings(program, effort))
         if effort == 1 and program.point.size * program.value.size <= ENTRIES and _leaves_open(result):
             closer = check_program(program, options.settings(program, "exhaustive"))
@@ -135,6 +137,12 @@ def _checked(case: Case) -> Result:
     except OutputsChanged as changed:
         raise AssertionError(changed_outputs(changed, program, options)) from changed
     return result
+
+
+def _effort(program: TorchProgram, options: Options) -> Effort:
+    if options.fast_mode and 2 * program.point.size + program.value.size > TINY:
+        return 1
+    return "exhaustive" if program.point.size * program.value.size <= MOST_ENTRIES else SEVERAL
 
 
 def _leaves_open(result: Result) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -45,34 +47,48 @@ def _difference(gradient: torch.Tensor, given: torch.Tensor) -> str:
 
 def check_returned(program: TorchProgram, options: Options) -> tuple[Finding, ...]:
     """What custom Functions return from backward. The engine casts it to the input's dtype and sums it to the input's
-    size without a word, so each Function is asked on its own, with zeros for its cotangents."""
+    size without a word, so each Function is asked on its own, with zeros for its cotangents. Some authors count on the
+    sum, PyTorch's own among them, so it is only warned of."""
     with torch.no_grad():
         for node in _python_nodes(program.graph):
-            wrong = _wrong_return(node, options)
-            if wrong:
-                hint = "Return what forward's input looks like; the engine hides the difference by a cast or a sum."
-                return (Finding("returned", Verdict.WRONG, Place(), f"{wrong} (returned by {node.name()})", hint),)
+            for returned in _returned(node):
+                looks = f"returned by {node.name()} for input {returned.index} of forward"
+                if returned.size:
+                    text = f"Analytical gradient has incorrect size: {returned.size}, {looks}; the engine sums it"
+                    warnings.warn(text, UserWarning, stacklevel=5)
+                if returned.dtype and options.check_grad_dtypes:
+                    hint = "Return what forward's input looks like; the engine hides the difference by a cast."
+                    sentence = f"Gradient has dtype mismatch: {returned.dtype}, {looks}"
+                    return (Finding("returned", Verdict.WRONG, Place(), sentence, hint),)
     return ()
 
 
-def _wrong_return(node: Any, options: Options) -> str:
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """How a returned gradient differs from an input of forward; empty where it does not."""
+
+    index: int
+    size: str
+    dtype: str
+
+
+def _returned(node: Any) -> Iterator[Returned]:
     cotangents = [torch.zeros(meta.shape, dtype=meta.dtype, device=meta.device) for meta in node._input_metadata]
     try:
         returned = node.apply(*cotangents)
     except Exception:  # noqa: BLE001  in the engine's own calls it did not; what it cannot do with zeros is not asked here
-        return ""
+        return
     returned = returned if isinstance(returned, tuple) else (returned,)
     for index, (gradient, edge) in enumerate(zip(returned, node.next_functions, strict=False)):
         expected = _metadata(edge)
-        if not isinstance(gradient, torch.Tensor) or expected is None:
-            continue
-        if gradient.layout is torch.strided and tuple(gradient.shape) != tuple(expected.shape):
-            looks = f"{tuple(gradient.shape)} for input {index} of forward, which is {tuple(expected.shape)}"
-            return f"Analytical gradient has incorrect size: {looks}"
-        if options.check_grad_dtypes and gradient.dtype is not expected.dtype:
-            looks = f"{gradient.dtype} for input {index} of forward, which is {expected.dtype}"
-            return f"Gradient has dtype mismatch: {looks}"
-    return ""
+        if isinstance(gradient, torch.Tensor) and expected is not None:
+            sizes, dtypes = (tuple(gradient.shape), tuple(expected.shape)), (gradient.dtype, expected.dtype)
+            strided = gradient.layout is torch.strided
+            yield Returned(
+                index,
+                f"{sizes[0]}, expected {sizes[1]}" if strided and sizes[0] != sizes[1] else "",
+                f"{dtypes[0]}, expected {dtypes[1]}" if dtypes[0] is not dtypes[1] else "",
+            )
 
 
 def _metadata(edge: tuple[Any, int]) -> Any:
