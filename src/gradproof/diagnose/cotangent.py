@@ -7,13 +7,16 @@ from collections.abc import Callable
 import numpy as np
 
 from gradproof.norms import rms
-from gradproof.precision import DOUBLE, coarsest
+from gradproof.precision import BRAIN, DOUBLE, HALF, SINGLE, coarsest
 from gradproof.program import Array, Leaf, Program
 from gradproof.result import Diagnosis
 
 Pull = Callable[[Array], Array]
 
 SMALL, LARGE = 2.0**-20, 2.0**20
+# A format is recognised by so many different numbers, and grants a few roundings.
+DISTINCT = 4
+ROUNDINGS = 4.0
 HINTS = {
     "cotangent-ignored": "Multiply by the incoming gradient in backward; it is not always one.",
     "cotangent-offset": "Look for a constant that backward adds to the result.",
@@ -22,6 +25,7 @@ HINTS = {
     "cotangent-sign": "Look for sign, or a division by the norm, of the incoming gradient.",
     "cotangent-power": "Look for the incoming gradient being multiplied by itself.",
     "cotangent-clipped": "Clip gradients in the training loop, not in backward: the chain rule needs them as they are.",
+    "precision": "Look for a cast to a narrower format in backward; or pass a tolerance= that grants its rounding.",
     "cotangent-joint": "Look for a condition in backward on the incoming gradients of several outputs.",
 }
 
@@ -36,10 +40,9 @@ def cotangent(program: Program, leaf: Leaf, generator: np.random.Generator) -> D
         return np.array(program.pull(vector[None])[0, leaf.span])
 
     with np.errstate(all="ignore"):
-        code, text = _kind(pull, (first, second), close) or _joint(program, pull, (first, second), close) or ("", "")
-    if not code:
-        return None
-    return Diagnosis(code, f"on its way to {leaf.path}, {text}", 1.0, HINTS[code])
+        drawn = (first, second)
+        found = _kind(pull, drawn, close) or _joint(program, pull, drawn, close) or _rounded(program, pull, drawn)
+    return Diagnosis(found[0], f"on its way to {leaf.path}, {found[1]}", 1.0, HINTS[found[0]]) if found else None
 
 
 def _mixed(generator: np.random.Generator, size: int) -> Array:
@@ -61,7 +64,7 @@ def _kind(pull: Pull, drawn: tuple[Array, Array], close: float) -> tuple[str, st
     degree = next((d for d in (0, 1, 2, 3) if _same(twice, 2.0**d * plain, close)), None)
     if degree == 1:
         return _one_sided(pull, drawn, (plain, minus), close) if not odd else None
-    if degree == 0 and odd and not even:
+    if degree == 0 and odd and not even and _same(pull(SMALL * w), plain, close):
         text = "only the sign or the direction of the cotangent counts, not its size: 2 g gives what g gives"
         return "cotangent-sign", text
     if degree is not None and degree >= 2:
@@ -122,3 +125,18 @@ def _joint(program: Program, pull: Pull, drawn: tuple[Array, Array], close: floa
     if _same(total, pull(w), close):
         return None
     return "cotangent-joint", "the cotangents of several outputs together give something else than their sum"
+
+
+def _rounded(program: Program, pull: Pull, drawn: tuple[Array, Array]) -> tuple[str, str] | None:
+    """Linear but for the rounding of a narrower format, of which every number is one."""
+    w, v = drawn
+    one, other, both = pull(w), pull(v), pull(w + v)
+    if np.unique(np.abs(one)).size < DISTINCT:
+        return None
+    for narrow in (SINGLE, HALF, BRAIN):
+        fits = all(np.array_equal(narrow.round(numbers), numbers) for numbers in (one, other, both))
+        if fits and narrow.roundoff > coarsest(program.inputs + program.outputs).roundoff:
+            allowed = ROUNDINGS * narrow.roundoff * np.maximum(np.abs(one), np.abs(other))
+            if (np.abs(one + other - both) <= allowed + narrow.roundoff * rms(both)).all():
+                return "precision", f"every number is rounded to {narrow.name}, and linear but for that"
+    return None

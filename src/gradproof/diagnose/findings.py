@@ -11,6 +11,7 @@ from gradproof.diagnose.exhibit import Exhibit
 from gradproof.diagnose.recognise import blamed, recognise
 from gradproof.diagnose.sampled import sampled
 from gradproof.diagnose.sight import Whole
+from gradproof.diagnose.stale import stale
 from gradproof.errors import BudgetSpent
 from gradproof.evidence.gathered import Task
 from gradproof.evidence.wording import mismatch
@@ -61,7 +62,7 @@ def _cotangent(task: Task, finding: Finding) -> Diagnosis | None:
 def _diagnosis(task: Task, comparison: Comparison, comparisons: tuple[Comparison, ...]) -> Diagnosis | None:
     try:
         exhibit = whole(task, comparison, comparisons) if comparison.scope == "entries" else sampled(task, comparison)
-        return recognise(exhibit) if exhibit is not None else None
+        return (recognise(exhibit) or stale(task, exhibit)) if exhibit is not None else None
     except BudgetSpent:
         return None
 
