@@ -16,8 +16,7 @@ from gradproof.settings import Tolerance
 
 # An explanation must leave at most this share of the wrong entries, and of their squared deviation, unexplained.
 UNEXPLAINED = 0.01
-# Entries in which a sample must show the right numbers in another place.
-MATCHES = 4
+DISTINCT = 3
 # Deviation within so many tolerances counts as none: entries with a bar wider than their tolerance are not looked at.
 SLACK = 2.0
 
@@ -145,6 +144,12 @@ def judged(exhibit: Exhibit, left: Array, slack: Array, before: Array, allowed: 
     total = rms(before[both])
     explained = 1.0 - (rms(left[both]) / total) ** 2 if total > 0 else 0.0
     return Fit(explained, count) if explained >= 1.0 - UNEXPLAINED else None
+
+
+def varied(numbers: Array) -> bool:
+    """At least three different sizes: zeros and ones are found anywhere."""
+    sizes = np.sort(np.abs(numbers[np.isfinite(numbers) & (numbers != 0)]))
+    return sizes.size > 0 and 1 + int(np.count_nonzero(np.diff(sizes) > 1e-4 * sizes[1:])) >= DISTINCT
 
 
 def shaped(leaf: Leaf) -> tuple[int, ...]:

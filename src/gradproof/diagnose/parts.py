@@ -20,6 +20,8 @@ FEW = 2
 OTHERS = 3
 # The chance that as many elements, drawn at random, would be described as well by one of the same family.
 CHANCE = 0.01
+# At a threshold the error is at least this share of the usual one.
+ABRUPT = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,7 @@ class Elements:
     offsets: Indices  # in elements, not coordinates
     flawed: Mask
     values: Array
+    error: Array  # the largest deviation of each, relative to its largest derivative
 
     @property
     def count(self) -> int:
@@ -86,7 +89,13 @@ def elements_of(exhibit: Exhibit) -> Elements:
     np.logical_or.at(telling, owner, exhibit.telling.any(axis=0))
     np.logical_or.at(flawed, owner, exhibit.wrong.any(axis=0))
     values = exhibit.point[offsets * width]
-    return Elements(offsets[telling], flawed[telling], values[telling])
+    gap, size = np.zeros(offsets.size), np.zeros(offsets.size)
+    known = np.where(exhibit.known, exhibit.claimed - exhibit.measured, 0.0)
+    np.maximum.at(gap, owner, np.max(np.abs(known), axis=0, initial=0.0))
+    largest = np.fmax(np.abs(exhibit.claimed), np.abs(exhibit.measured))
+    np.maximum.at(size, owner, np.max(np.where(exhibit.known, largest, 0.0), axis=0, initial=0.0))
+    error = gap / np.where(size > 0, size, 1.0)
+    return Elements(offsets[telling], flawed[telling], values[telling], error[telling])
 
 
 def _few(exhibit: Exhibit) -> Iterator[Part]:
@@ -184,12 +193,22 @@ def _regions(exhibit: Exhibit, elements: Elements) -> Iterator[Part]:
             yield Part("region", text, elements.chance(1), mask)
     for name, size, sizes in ((path, x, every), (f"|{path}|", np.abs(x), np.abs(every))):
         wrong, right = size[elements.flawed], size[~elements.flawed]
+        if not _abrupt(elements, size):
+            continue
         if wrong.min() > right.max():
             text = f"where {name} > {_between(right.max(), wrong.min())}"
             yield Part("region", text, elements.chance(4), sizes > right.max())
         elif wrong.max() < right.min():
             text = f"where {name} < {_between(right.min(), wrong.max())}"
             yield Part("region", text, elements.chance(4), sizes < right.min())
+
+
+def _abrupt(elements: Elements, size: Array) -> bool:
+    """Whether the error is there at once beyond the threshold. One that grows from nothing is no matter of a branch: it
+    is within the tolerance on one side and beyond it on the other."""
+    wrong, error = size[elements.flawed], elements.error[elements.flawed]
+    edge = error[np.argsort(np.abs(wrong - np.mean(size[~elements.flawed])))[:1]]
+    return bool(edge.min() >= ABRUPT * np.median(error))
 
 
 def _between(right: float, wrong: float) -> str:

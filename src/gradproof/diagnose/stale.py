@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gradproof.diagnose.exhibit import Exhibit
+from gradproof.diagnose.exhibit import Exhibit, varied
 from gradproof.diagnose.sight import Indices
 from gradproof.evidence.gathered import Task
 from gradproof.norms import rms
@@ -26,7 +26,10 @@ FEWEST = 6
 FIRST = 1e-3
 PROMISING = 0.5
 ROUNDS = 6
-ORIGIN = 1e-2
+# The other point must be near: sin is cos at a point that is 1.57 away, and at zero many functions have the derivative
+# of their linear part. Relative to the size of the inputs; and the factors of it.
+SHIFT = 0.25
+FACTORS = (0.2, 5.0)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -36,6 +39,9 @@ class Line:
     direction: Array
     name: str
     scaling: bool = False
+
+    def near(self, t: float, size: float) -> bool:
+        return FACTORS[0] <= 1 + t <= FACTORS[1] if self.scaling else abs(t) <= SHIFT * size
 
     def text(self, t: float) -> str:
         if self.scaling:
@@ -62,7 +68,7 @@ def stale(task: Task, exhibit: Exhibit) -> Diagnosis | None:
         f"{exhibit.subject} is that of another point: it is right where {text} (explains all {search.wrong:,} wrong "
         "entries that were looked at)",
         1.0,
-        "Look for a saved tensor that is changed in place after it was saved, or kept from another call.",
+        "Look for a saved tensor that is changed in place, shifted or scaled before its use, or kept from another call.",
     )
 
 
@@ -87,7 +93,7 @@ class Search:
     def found(self) -> str:
         """Which other point it is, or nothing."""
         known = self.claimed + self.exhibit.numeric.at(self.rows, self.columns)
-        if self.wrong < FEWEST or not np.isfinite(known).all():
+        if self.wrong < FEWEST or not np.isfinite(known).all() or not varied(self.claimed):
             return ""
         for point, name in self._places():
             if self._agrees(self._measured(point)):
@@ -122,8 +128,7 @@ class Search:
         for _ in range(ROUNDS):
             measured = self._measured(start + t * line.direction)
             if self._agrees(measured):
-                # At zero many functions have the derivative of their linear part, which has causes of its own.
-                return 0.0 if line.scaling and abs(1 + t) < ORIGIN else t
+                return t if line.near(t, rms(start)) else 0.0
             slope = (measured - before) / (t - last)
             power = float(np.sum(slope * slope))
             if not (np.isfinite(power) and power > 0):

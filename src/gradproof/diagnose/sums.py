@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from gradproof.diagnose.exhibit import Exhibit, Fit, extent, fit, judged, shaped
+from gradproof.diagnose.exhibit import Exhibit, Fit, extent, fit, judged, shaped, varied
 from gradproof.diagnose.sight import Indices
 from gradproof.norms import rms
 from gradproof.program import Array, Leaf
@@ -29,7 +29,9 @@ def one_of_batch(exhibit: Exhibit) -> Diagnosis | None:
             (_values_of_one(exhibit, batch, rest, chosen), f"the values of {which} are used for all of them"),
             (_only_one(exhibit, batch, chosen), f"only {which} is counted, the sum over the others is missing"),
         ):
-            found = fit(exhibit, predicted) if predicted is not None else None
+            if predicted is None or (" values " in text and not varied(predicted[exhibit.wrong])):
+                continue
+            found = fit(exhibit, predicted)
             if found is not None and found.wrong >= FEWEST:
                 code = "sum-missing" if text.startswith("only") else "one-of-batch"
                 return Diagnosis(
