@@ -68,7 +68,7 @@ def stale(task: Task, exhibit: Exhibit) -> Diagnosis | None:
         f"{exhibit.subject} is that of another point: it is right where {text} (explains all {search.wrong:,} wrong "
         "entries that were looked at)",
         1.0,
-        "Look for a saved tensor that is changed in place, shifted or scaled before its use, or kept from another call.",
+        "Look for a saved tensor that is changed in place, shifted or scaled before use, or kept from another call.",
     )
 
 
