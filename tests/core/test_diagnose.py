@@ -288,7 +288,7 @@ def test_what_is_not_known_is_not_looked_at() -> None:
     assert code(np.full((3, 4), np.nan), np.ones((3, 4)), (3,), (4,)) is None
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.integers(0, 10_000), st.sampled_from([(3,), (4, 4), (2, 3, 3)]), st.sampled_from([(5,), (4, 4)]))
 def test_random_errors_have_no_name(seed: int, input: Shape, output: Shape) -> None:
     generator = np.random.default_rng(seed + 20_000)
@@ -297,7 +297,7 @@ def test_random_errors_have_no_name(seed: int, input: Shape, output: Shape) -> N
     assert code(analytic, numeric, output, input) is None
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.integers(0, 10_000), st.integers(1, 30))
 def test_random_entries_wrong_get_no_name_but_a_true_one(seed: int, count: int) -> None:
     """Some entries of a right Jacobian spoilt: whatever is said of where they are must be true."""

@@ -49,6 +49,62 @@ def test_probes_look_at_a_few_rows_and_columns_only() -> None:
     assert result.cost.pulls < 150
 
 
+BIG = ((130, 130),)
+LARGE = (
+    Rule("factor", BIG, "x.sin()", "g * x.cos()", "g * x.cos()", jvp=("-dx * x.cos()", "dx * x.cos()")),
+    Rule("shifted", BIG, "x.sin()", "g * x.cos()", "g * x.cos()", jvp=("(dx * x.cos()).roll(1, -1)", "dx * x.cos()")),
+    Rule("region", BIG, "x.sin()", "g * x.cos()", "g * x.cos()", jvp=("dx * x.cos() * (x < 0)", "dx * x.cos()")),
+    Rule("shifted", BIG, "x.sin()", "(g * x.cos()).roll(1, -1)", "g * x.cos()", torch.float32),
+    Rule("region", BIG, "x.sin()", "g * x.cos() * (x < 1)", "g * x.cos()", torch.float32),
+    Rule("swapped-inputs", BIG * 2, "x * y", "(g * x, g * y)", "(g * y, g * x)"),
+    Rule("transposed", BIG * 2, "x @ y", "(g @ y, x.T @ g)", "(g @ y.T, x.T @ g)"),
+    Rule("stale", BIG, "x.sin()", "g * (1.2 * x).cos()", "g * x.cos()"),
+    Rule("sum-missing", ((300, 200), (200,)), "x * y", "(g * y, (g * x)[0])", "(g * y, (g * x).sum(0))"),
+    Rule("mean-for-sum", ((300, 200), (200,)), "x * y", "(g * y, (g * x).mean(0))", "(g * y, (g * x).sum(0))"),
+)
+
+
+@pytest.mark.parametrize("rule", LARGE, ids=lambda rule: f"{rule.name} {rule.jvp or ''}")
+def test_large_inputs_and_both_modes(rule: Rule) -> None:
+    result = gradproof.check(rule.function("wrong"), rule.args(), seed=3)
+    assert diagnosed(result) == {rule.code}, str(result)
+    assert all(comparison.scope == "probes" for comparison in result.comparisons)
+    assert gradproof.check(rule.function("right"), rule.args(), seed=3).ok
+    if rule.jvp:
+        said = [finding.diagnosis.sentence for finding in result.wrong if finding.diagnosis]
+        assert all("reverse mode is right here, so the forward rule is to blame" in sentence for sentence in said)
+
+
+NAMELESS = (
+    ("x.tanh()", "g * (1 - x.tanh())"),
+    ("x * x.sin()", "g * x.sin()"),
+    ("x ** 3", "3 * g * x"),
+    ("x.softmax(-1)", "x.softmax(-1) * (g - g.mean(-1, keepdim=True))"),
+    ("x.sin()", "g * x.sin()"),  # the derivative at a point, but one that is far away
+    ("x.sin()", "g * (1 - x ** 2 / 2)"),  # right near zero, within the tolerance
+    ("x.sin()", "g * torch.ones_like(x)"),
+    ("x.cumprod(-1)", "g * x.cumprod(-1)"),
+    ("torch.nn.functional.gelu(x)", "g * (1.702 * x).sigmoid()"),
+)
+
+
+@pytest.mark.parametrize("shape", [(8,), (5, 5), (120, 110)])
+@pytest.mark.parametrize(("forward", "wrong"), NAMELESS)
+def test_a_wrong_formula_gets_no_diagnosis(forward: str, wrong: str, shape: tuple[int, ...]) -> None:
+    rule = Rule("none", (shape,), forward, wrong, wrong)
+    result = gradproof.check(rule.function("wrong"), rule.args(), seed=3)
+    assert result.verdict is Verdict.WRONG
+    assert diagnosed(result) == set(), str(result)
+
+
+def test_ones_and_zeros_are_not_taken_for_the_first_of_a_batch() -> None:
+    for forward in ("x.relu()", "x.abs()", "x.clamp(-1, 1)"):
+        for shape in ((8,), (4, 5), (120, 110)):
+            rule = Rule("region", (shape,), forward, "g", "g")
+            result = gradproof.check(rule.function("wrong"), rule.args(1), seed=0)
+            assert diagnosed(result) <= {"region", "entry"}, str(result)
+
+
 def test_a_budget_ends_the_search_for_a_cause_not_the_verdict() -> None:
     x = torch.randn(200, 200, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     rule = next(rule for rule in RULES if rule.name == "transposed: (g * x.cos()).T")

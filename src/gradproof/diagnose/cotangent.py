@@ -133,7 +133,7 @@ def _rounded(program: Program, pull: Pull, drawn: tuple[Array, Array]) -> tuple[
     one, other, both = pull(w), pull(v), pull(w + v)
     if np.unique(np.abs(one)).size < DISTINCT:
         return None
-    for narrow in (SINGLE, HALF, BRAIN):
+    for narrow in (BRAIN, HALF, SINGLE):
         fits = all(np.array_equal(narrow.round(numbers), numbers) for numbers in (one, other, both))
         if fits and narrow.roundoff > coarsest(program.inputs + program.outputs).roundoff:
             allowed = ROUNDINGS * narrow.roundoff * np.maximum(np.abs(one), np.abs(other))

@@ -104,7 +104,8 @@ class Exhibit:
     def subject(self) -> str:
         """What carries the mistake when it is in the columns: the gradient, or (sideways) the incoming one."""
         if self.mode == "forward":
-            return f"the tangent of {self.input.path}" if not self.turned else f"the derivative of {self.input.path}"
+            name = "the forward derivative with respect to" if not self.turned else "the tangent of"
+            return f"{name} {self.input.path}"
         return f"the gradient of {self.input.path}" if not self.turned else f"the cotangent of {self.input.path}"
 
     @property

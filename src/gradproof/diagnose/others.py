@@ -78,7 +78,7 @@ def rounded(exhibit: Exhibit) -> Diagnosis | None:
         return None
     format_ = precision.coarsest((exhibit.input, exhibit.output))
     gap = np.abs(claimed - measured) / np.maximum(np.abs(measured), 1e-3 * rms(measured))
-    for narrow in (precision.SINGLE, precision.HALF, precision.BRAIN):
+    for narrow in (precision.BRAIN, precision.HALF, precision.SINGLE):
         # Numbers that fit the format exactly leave no doubt; a few roundings on the way are granted.
         if narrow.roundoff <= format_.roundoff or not np.array_equal(narrow.round(claimed), claimed):
             continue

@@ -20,6 +20,8 @@ FEW = 2
 OTHERS = 3
 # The chance that as many elements, drawn at random, would be described as well by one of the same family.
 CHANCE = 0.01
+# A part is wrong in this share of its derivatives at least; less are errors here and there.
+DENSE = 0.5
 # At a threshold the error is at least this share of the usual one.
 ABRUPT = 0.2
 
@@ -111,6 +113,9 @@ def _parts(exhibit: Exhibit) -> list[Part]:
     """All descriptions of three elements or more, the least likely by chance first; then rectangles."""
     elements = elements_of(exhibit)
     if elements.count <= FEW or elements.count == elements.offsets.size:
+        return []
+    flawed = exhibit.wrong.any(axis=0)
+    if np.count_nonzero(exhibit.wrong[:, flawed]) < DENSE * np.count_nonzero(exhibit.telling[:, flawed]):
         return []
     found = [*_slices(exhibit, elements), *_regions(exhibit, elements)]
     return [*sorted(found, key=lambda one: one.chance), *_boxes(exhibit, elements)]

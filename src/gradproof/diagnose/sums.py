@@ -24,16 +24,21 @@ def one_of_batch(exhibit: Exhibit) -> Diagnosis | None:
     batch, rest = np.divmod(exhibit.rows, per)
     for chosen in (0, shape[0] - 1):
         which = f"element {chosen} of the batch (axis 0 of {exhibit.output.path})"
-        for predicted, text in (
-            (_cotangent_of_one(exhibit, batch, rest, chosen), f"the cotangent of {which} is used for all of them"),
-            (_values_of_one(exhibit, batch, rest, chosen), f"the values of {which} are used for all of them"),
-            (_only_one(exhibit, batch, chosen), f"only {which} is counted, the sum over the others is missing"),
+        for code, text, predicted in (
+            (
+                "one-of-batch",
+                f"the cotangent of {which} is used for all",
+                _cotangent_of_one(exhibit, batch, rest, chosen),
+            ),
+            ("one-of-batch", f"the values of {which} are used for all", _values_of_one(exhibit, batch, rest, chosen)),
+            (
+                "sum-missing",
+                f"only {which} is counted, the sum over the others is missing",
+                _only_one(exhibit, batch, chosen),
+            ),
         ):
-            if predicted is None or (" values " in text and not varied(predicted[exhibit.wrong])):
-                continue
-            found = fit(exhibit, predicted)
+            found = fit(exhibit, predicted) if predicted is not None else None
             if found is not None and found.wrong >= FEWEST:
-                code = "sum-missing" if text.startswith("only") else "one-of-batch"
                 return Diagnosis(
                     code,
                     f"{text} ({extent(exhibit, found)})",
@@ -53,16 +58,18 @@ def _cotangent_of_one(exhibit: Exhibit, batch: Indices, rest: Indices, chosen: i
     return result
 
 
-def _values_of_one(exhibit: Exhibit, batch: Indices, rest: Indices, chosen: int) -> Array:
+def _values_of_one(exhibit: Exhibit, batch: Indices, rest: Indices, chosen: int) -> Array | None:
+    """Every element has the derivatives of the chosen one; None where those are too plain to tell."""
     count = exhibit.output.shape[0]
     per = exhibit.output.size // count
     rows = chosen * per + rest
-    if exhibit.input.shape[:1] != (count,):
-        return exhibit.numeric.at(rows, exhibit.columns)
-    own = exhibit.input.size // count
-    theirs, offset = np.divmod(exhibit.columns, own)
-    within = exhibit.numeric.at(rows, chosen * own + offset)
-    return np.where(batch[:, None] == theirs, within, 0.0)
+    if exhibit.input.shape[:1] == (count,):
+        theirs, offset = np.divmod(exhibit.columns, exhibit.input.size // count)
+        within = exhibit.numeric.at(rows, chosen * (exhibit.input.size // count) + offset)
+        predicted = np.where(batch[:, None] == theirs, within, 0.0)
+    else:
+        predicted = exhibit.numeric.at(rows, exhibit.columns)
+    return predicted if varied(predicted[exhibit.wrong]) else None
 
 
 def _only_one(exhibit: Exhibit, batch: Indices, chosen: int) -> Array | None:
