@@ -15,7 +15,7 @@ from gradproof.diagnose.sight import Indices
 from gradproof.program import Array
 from gradproof.result import Diagnosis
 
-# A few elements are named one by one; the others must be more, and so many at least.
+# A few elements are named one by one. The others must be so many at least, and more than a few.
 FEW = 2
 OTHERS = 3
 # The chance that as many elements, drawn at random, would be described as well by one of the same family.
@@ -40,7 +40,7 @@ class Elements:
         return int(np.count_nonzero(self.flawed))
 
     def chance(self, family: int) -> float:
-        return family / comb(self.offsets.size, self.count)
+        return max(family, 1) / comb(self.offsets.size, self.count)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -112,7 +112,7 @@ def _few(exhibit: Exhibit) -> Iterator[Part]:
 def _parts(exhibit: Exhibit) -> list[Part]:
     """All descriptions of three elements or more, the least likely by chance first; then rectangles."""
     elements = elements_of(exhibit)
-    if elements.count <= FEW or elements.count == elements.offsets.size:
+    if elements.count <= FEW or elements.offsets.size - elements.count < OTHERS:
         return []
     flawed = exhibit.wrong.any(axis=0)
     if np.count_nonzero(exhibit.wrong[:, flawed]) < DENSE * np.count_nonzero(exhibit.telling[:, flawed]):
