@@ -114,7 +114,7 @@ def _diagonal(exhibit: Exhibit, rows: Indices, columns: Indices) -> Array:
 
 def mean_kept(exhibit: Exhibit) -> Diagnosis | None:
     """The gradient lacks the removal of its mean along an axis: J[r] = A[r] - mean(A[r])."""
-    if exhibit.turned:
+    if exhibit.turned or not _wide(exhibit):
         return None
     for axes, name in _axes(exhibit.input):
         kept = np.full(exhibit.claimed.shape, np.nan)
@@ -134,7 +134,7 @@ def mean_kept(exhibit: Exhibit) -> Diagnosis | None:
 
 def mean_removed(exhibit: Exhibit) -> Diagnosis | None:
     """The gradient has a zero mean along an axis, and is right but for a constant there."""
-    if exhibit.turned:
+    if exhibit.turned or not _wide(exhibit):
         return None
     for axes, name in _axes(exhibit.input):
         shape = shaped(exhibit.input)
@@ -186,9 +186,12 @@ def _lines(exhibit: Exhibit) -> Iterator[tuple[int, Array]]:
             yield k, line
 
 
+def _wide(exhibit: Exhibit) -> bool:
+    """Several wrong numbers in a row: a single one would be explained by any constant."""
+    return rms(np.count_nonzero(exhibit.wrong, axis=1).astype(float)) >= FEWEST
+
+
 def _corrected(exhibit: Exhibit, corrected: Array) -> Fit | None:
     slack = exhibit.slack(exhibit.measured)
     found = judged(exhibit, corrected - exhibit.measured, slack, exhibit.claimed - exhibit.measured, slack)
-    # A gradient with one wrong number each row would be explained by any constant.
-    wide = rms(np.count_nonzero(exhibit.wrong, axis=1).astype(float)) >= FEWEST
-    return found if found is not None and found.wrong >= 2 * FEWEST and wide else None
+    return found if found is not None and found.wrong >= 2 * FEWEST else None
