@@ -17,7 +17,7 @@ import torch
 
 import gradproof
 from bench.table import Claim, Part, Size, Table, number
-from tests.catalogue import CASES, FUNCTIONS, LARGE, Case, Subject, fault, twin
+from tests.catalogue import CASES, FUNCTIONS, LARGE, Case, Subject, acceptable, diagnosed, fault, twin
 
 MILLION = 1_000_000
 SIZES = (16, 576, 25_600, MILLION)
@@ -51,6 +51,7 @@ class Outcome:
     job: Job
     faults: tuple[tuple[int, str], ...]  # (seed, what the checker got wrong)
     seconds: float
+    named: tuple[tuple[int, str], ...] = ()  # (seed, the diagnosis: "right", "none", or the wrong codes)
     slow: str = ""
     fast: str = ""
 
@@ -60,7 +61,7 @@ def run(size: Size, say: Callable[[str], None]) -> Part:
     checks = sum(job.seeds for job in jobs)
     say(f"{len(CASES)} wrong gradients, {len(FUNCTIONS)} right ones: {checks:,} checks")
     outcomes = _carried_out(jobs, say)
-    tables = [_caught(outcomes), _torch(outcomes)]
+    tables = [_caught(outcomes), _diagnoses(outcomes), _torch(outcomes)]
     faults = _faults(outcomes)
     if faults.rows:
         tables.append(faults)
@@ -103,7 +104,7 @@ def _carried_out(jobs: list[Job], say: Callable[[str], None]) -> list[Outcome]:
 
 
 def _carry_out(job: Job) -> Outcome:
-    faults = []
+    faults, named = [], []
     started = time.perf_counter()
     for seed in range(job.seeds):
         subject = job.subject(seed)
@@ -113,9 +114,16 @@ def _carry_out(job: Job) -> Outcome:
         )
         if said:
             faults.append((seed, said))
+        if job.wrong is not None:
+            named.append((seed, _named(diagnosed(result), acceptable(CASES[job.wrong]))))
     seconds = (time.perf_counter() - started) / job.seeds
     answers = {mode: _torch_says(job.subject(0), mode) for mode in job.torch_too.split()}
-    return Outcome(job, tuple(faults), seconds, answers.get("slow", ""), answers.get("fast", ""))
+    return Outcome(job, tuple(faults), seconds, tuple(named), answers.get("slow", ""), answers.get("fast", ""))
+
+
+def _named(given: set[str], true: set[str]) -> str:
+    wrong = given - true
+    return ", ".join(sorted(wrong)) if wrong else "right" if given else "none"
 
 
 @contextmanager
@@ -161,6 +169,25 @@ def _caught(outcomes: list[Outcome]) -> Table:
             len(right), sum(o.job.seeds for o in right), sum(len(o.faults) for o in right),
             number(seconds[len(seconds) // 2]), number(seconds[-1]),
         )  # fmt: skip
+    return table
+
+
+def _diagnoses(outcomes: list[Outcome]) -> Table:
+    table = Table(
+        "What kind of mistake it is said to be, by the kind it is",
+        ("kind", "checks", "right", "none", "wrong", "which"),
+        "which: cases without a diagnosis or with a wrong one",
+    )
+    kinds = defaultdict(list)
+    for outcome in outcomes:
+        if outcome.job.wrong is not None:
+            kinds[CASES[outcome.job.wrong].kind].append(outcome)
+    for kind, rows in sorted(kinds.items()):
+        answers = Counter(said for o in rows for _, said in o.named)
+        odd = sorted({o.job.name for o in rows for _, said in o.named if said != "right"})
+        total = sum(answers.values())
+        wrong = total - answers["right"] - answers["none"]
+        table.add(kind, total, answers["right"], answers["none"], wrong, "; ".join(odd))
     return table
 
 
@@ -235,6 +262,12 @@ def _claims(outcomes: list[Outcome]) -> list[Claim]:
             str(alarms),
             alarms == 0,
         ),
+    ]
+    answers = Counter(said for o in wrong for _, said in o.named)
+    share, false = answers["right"] / max(checks, 1), checks - answers["right"] - answers["none"]
+    claims += [
+        Claim("the same: the right kind of mistake named", "≥ 90 %", f"{100 * share:.1f} %", share >= 0.9),
+        Claim("the same: a wrong kind named", "0", str(false), false == 0),
     ]
     if large:
         theirs = sum(o.fast == "wrong" for o in large)

@@ -562,6 +562,71 @@ LARGE = tuple(
 )
 
 
+# ---- what the diagnosis may say
+
+
+_PLACED = {"entry", "output-entry"}
+# By mistake, or else by kind: the codes that are true of it. An empty set: no recogniser knows this one.
+DIAGNOSES: dict[str, set[str]] = {
+    "negated": {"factor"},
+    "doubled": {"factor"},
+    "halved": {"factor"},
+    "1.01 times": {"factor"},
+    "zero": {"detached"},
+    "plus a constant": {"cotangent-offset"},
+    "extra term": {"extra-term"},
+    "stale point": {"stale"},
+    "softmax without its sum": set(),
+    "layernorm without the mean": {"mean-kept"},
+    "cumsum for its adjoint": {"transposed"},
+    "stencil for its adjoint": {"transposed"},
+    "entry": _PLACED,
+    "row": {"slice"},
+    "column": {"slice"},
+    "block": {"block"},
+    "rolled by one": {"shifted"},
+    "transposed": {"transposed"},
+    "matmul without transpose": {"transposed"},
+    "flipped": {"permuted"},
+    "two entries swapped": {"permuted"},
+    "an opposite pair": _PLACED,
+    "alternating signs": {"output-entry"},
+    "the mean taken off": {"mean-removed"},
+    "region": {"region", "entry"},
+    "|g|": {"cotangent-abs"},
+    "g clamped to ±1": {"cotangent-clipped"},
+    "g clamped at 0": {"cotangent-one-sided"},
+    "g |g|": {"cotangent-power"},
+    "sign of g": {"cotangent-sign"},
+    "g ignored": {"cotangent-ignored"},
+    "wrong when both outputs count": {"cotangent-joint"},
+    "first output forgotten": {"detached"},
+    "second output forgotten": {"detached"},
+    "second output doubled": {"factor"},
+    "one output element 50 % off": _PLACED,
+    "mean for sum": {"mean-for-sum"},
+    "first of the batch for all": {"one-of-batch"},
+    "summed over the wrong axis": {"wrong-axis", "transposed"},
+    "no conjugate": {"conjugate"},
+    "imaginary part negated": {"conjugate"},
+    "imaginary part dropped": {"complex-part"},
+    "real part doubled": {"complex-part"},
+}
+# exp(x + d) is exp(x) times a constant: no number can tell.
+ALSO_TRUE = {"exp[0]: stale point": {"factor"}}
+
+
+def acceptable(case: Case) -> set[str]:
+    """The codes of the diagnoses that are true of this case."""
+    own = DIAGNOSES.get(case.mistake.name)
+    return (DIAGNOSES[case.kind] if own is None else own) | ALSO_TRUE.get(case.name, set())
+
+
+def diagnosed(result: Result) -> set[str]:
+    """The codes that were given."""
+    return {finding.diagnosis.code for finding in result.findings if finding.diagnosis is not None}
+
+
 # ---- the judge of the judge
 
 

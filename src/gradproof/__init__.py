@@ -3,12 +3,13 @@
 from gradproof.check import assert_gradients, check, check_program
 from gradproof.errors import GradcheckError, Unsupported, UsageError
 from gradproof.program import Leaf, Program
-from gradproof.result import Comparison, Finding, Report, Result, Verdict
+from gradproof.result import Comparison, Diagnosis, Finding, Report, Result, Verdict
 from gradproof.settings import Budget, Settings, Tolerance
 
 __all__ = [
     "Budget",
     "Comparison",
+    "Diagnosis",
     "Finding",
     "GradcheckError",
     "Leaf",

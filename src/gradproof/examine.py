@@ -9,11 +9,12 @@ import numpy as np
 from gradproof.compare import tolerance_for
 from gradproof.contracts.linear import check_linear, combination
 from gradproof.contracts.repeatable import check_values
+from gradproof.diagnose.findings import explained, mismatches
 from gradproof.errors import BudgetSpent, Unsupported
 from gradproof.evidence import exhaustive, probes
 from gradproof.evidence.gathered import Gathered, Task
 from gradproof.evidence.plan import Plan, plans
-from gradproof.evidence.wording import budget_spent, mismatch, not_finite, undecided, unsupported
+from gradproof.evidence.wording import budget_spent, not_finite, undecided, unsupported
 from gradproof.metered import Metered
 from gradproof.program import Array
 from gradproof.reference.steps import coordinate_steps, fixed_steps, signed
@@ -75,7 +76,8 @@ def examine(program: Metered, settings: Settings, order: int, generator: np.rand
     findings += not_finite(program) + gathered.findings
     if not gathered.comparisons and all(finding.verdict is Verdict.RIGHT for finding in findings):
         findings += (unsupported(f"a derivative of order {order}", "no mode of it exists", Verdict.UNSUPPORTED),)
-    findings += tuple(mismatch(c) for c in gathered.comparisons if c.verdict is Verdict.WRONG)
+    findings = explained(task, findings)
+    findings += mismatches(task, gathered.comparisons, findings)
     findings += tuple(undecided(c) for c in gathered.comparisons if c.verdict is Verdict.UNDECIDED)
     prefix = f"order {order}: " if settings.order > 1 else ""
     return Examined(gathered.comparisons, findings, (prefix + reason, *note, *program.notes), gathered.power)

@@ -48,6 +48,17 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What kind of mistake it is, in one sentence; `explained` is the share of the squared deviation that goes away
+    with it."""
+
+    code: str
+    sentence: str
+    explained: float
+    hint: str
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One thing worth saying. `verdict` is what it implies by itself: RIGHT for a mere remark."""
 
@@ -56,6 +67,7 @@ class Finding:
     place: Place
     sentence: str
     hint: str = ""
+    diagnosis: Diagnosis | None = None
 
 
 @dataclass(frozen=True, slots=True)

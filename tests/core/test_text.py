@@ -11,7 +11,7 @@ from rich.console import Console
 
 from gradproof.program import Leaf, Skipped, Spot
 from gradproof.render.text import LISTED, number, panel, render, with_bar
-from gradproof.result import Comparison, Cost, Entry, Finding, Place, Power, Result, Table, Verdict
+from gradproof.result import Comparison, Cost, Diagnosis, Entry, Finding, Place, Power, Result, Table, Verdict
 from gradproof.settings import Settings
 
 NOWHERE = Place()
@@ -97,6 +97,22 @@ def test_one_wrong_entry() -> None:
         "  cost      34 evaluations, 4 pulls, 1 push in 0.01 s\n"
         "  replay    seed=123"
     )
+
+
+def test_the_cause_stands_between_the_numbers_and_the_next_step() -> None:
+    place = Place(Spot("out", (3,)), Spot("args[0]", (2,)))
+    cause = Diagnosis("factor", "the gradient of args[0] is 2 times what it should be", 1.0, "Look for a 2.")
+    findings = [
+        Finding("mismatch", Verdict.WRONG, place, "the reverse derivative is wrong", cause.hint, cause),
+        Finding("mismatch", Verdict.WRONG, place, "the forward derivative is wrong", cause.hint, cause),
+    ]
+    shown = result(Verdict.WRONG, comparison(leaf("out"), leaf("args[0]"), entry(place)), findings=tuple(findings))
+    assert render(shown).splitlines()[2:6] == [
+        "            analytic 2.00000, numeric 1.00000 ± 1.2e-11, tolerance 1.0e-05",
+        "  cause     the gradient of args[0] is 2 times what it should be",
+        "  next      Look for a 2.",
+        "  power     would have caught any single-entry error above 1.2e-05 (1.1e-05 of the largest)",
+    ]
 
 
 def test_many_wrong_pairs_take_a_line_each_worst_first_and_the_rest_share_one() -> None:

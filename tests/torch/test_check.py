@@ -113,7 +113,8 @@ def test_any_structure_of_arguments_and_outputs() -> None:
 def test_a_detached_output_beside_a_right_one_is_found() -> None:
     result = check(lambda x: (2 * x, (3 * x).detach()), draw(3))
     assert result.verdict is WRONG
-    assert {(f.code, f.place.output.path) for f in result.wrong if f.place.output} == {("detached", "out[1]")}
+    causes = {(f.diagnosis.code, f.place.output.path) for f in result.wrong if f.place.output and f.diagnosis}
+    assert causes == {("detached", "out[1]")}
     assert check(lambda x: (2 * x, torch.ones(2, dtype=x.dtype)), draw(3)).ok
 
 

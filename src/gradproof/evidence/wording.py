@@ -56,14 +56,6 @@ def mismatch(comparison: Comparison) -> Finding:
         return Finding(
             "nan-gradient", Verdict.WRONG, place, f"the {name} is NaN where the function is smooth and finite"
         )
-    if comparison.scope == "entries" and not comparison.analytic.any():
-        sentence = (
-            f"the {name} of {comparison.output.path} with respect to {comparison.input.path} is zero everywhere, "
-            "but the function changes"
-        )
-        return Finding(
-            "detached", Verdict.WRONG, place, sentence, "Look for a detach, a no_grad block, or a missing return value."
-        )
     if comparison.scope == "entries":
         extent = f"{comparison.wrong} of {comparison.entries} entries"
     else:

@@ -58,7 +58,7 @@ def panel(result: Result) -> RenderableType:
     grid.add_column(no_wrap=True, min_width=11)
     grid.add_column(overflow="fold")
     for line in lines(result):
-        loud = line.label in ("reverse", "forward", "finding", "")
+        loud = line.label in ("reverse", "forward", "finding", "cause", "")
         grid.add_row(Text("  " + line.label, style="bold" if loud else "dim"), Text(line.text))
     title = Text.assemble((str(result.verdict), f"bold {colour}"), ("  " + headline(result), "bold"))
     return Group(title, grid)
@@ -142,6 +142,8 @@ def _findings(result: Result) -> list[Line]:
         said += [Line(_LABEL.get(verdict, "finding"), sentence) for sentence in sentences[:REMARKS]]
         if len(sentences) > REMARKS:
             said.append(Line("", f"... and {len(sentences) - REMARKS} more like this"))
+        causes = dict.fromkeys(finding.diagnosis.sentence for finding in findings if finding.diagnosis)
+        said += [Line("cause", sentence) for sentence in list(causes)[:REMARKS]]
         said += [Line("next", hint) for hint in dict.fromkeys(finding.hint for finding in findings) if hint]
     return said
 

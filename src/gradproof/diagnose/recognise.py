@@ -1,0 +1,78 @@
+"""The recognisers in order, the most specific first; the first that explains the numbers is believed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from gradproof.diagnose import factors, moved, others, parts, sums
+from gradproof.diagnose.exhibit import Exhibit
+from gradproof.result import Comparison, Diagnosis, Verdict
+
+Recogniser = Callable[[Exhibit], Diagnosis | None]
+
+
+def _sideways(recogniser: Recogniser) -> Recogniser:
+    """The same of the output's index."""
+    return lambda exhibit: recogniser(exhibit.sideways())
+
+
+RECOGNISERS: tuple[Recogniser, ...] = (
+    factors.detached,
+    factors.factor,
+    factors.conjugate,
+    factors.complex_part,
+    others.swapped_inputs,
+    moved.moved,
+    moved.transposed_jacobian,
+    _sideways(moved.moved),
+    sums.one_of_batch,
+    sums.wrong_axis,
+    moved.permuted,
+    _sideways(moved.permuted),
+    sums.mean_kept,
+    sums.mean_removed,
+    others.offset,
+    others.extra_term,
+    others.rounded,
+    parts.part,
+)
+
+
+def recognise(exhibit: Exhibit) -> Diagnosis | None:
+    """What kind of mistake it is, if one explains the numbers."""
+    if not exhibit.wrong.any():
+        return None
+    with np.errstate(all="ignore"):
+        for recogniser in RECOGNISERS:
+            found = recogniser(exhibit)
+            if found is not None:
+                return found
+    return None
+
+
+def blamed(
+    diagnosis: Diagnosis | None, comparison: Comparison, all_of_them: tuple[Comparison, ...]
+) -> Diagnosis | None:
+    """Add which side is to blame, where the other mode was compared too and is right."""
+    rivals = [
+        c for c in all_of_them if c.mode != comparison.mode and (c.order, c.output, c.input) == _block(comparison)
+    ]
+    if not rivals or any(c.verdict is not Verdict.RIGHT for c in rivals):
+        return diagnosis
+    other = rivals[0].mode
+    remark = f"{other} mode is right here, so the {comparison.mode} rule is to blame"
+    if diagnosis is not None:
+        return replace(diagnosis, sentence=f"{diagnosis.sentence}; {remark}")
+    return Diagnosis(
+        f"{comparison.mode}-only",
+        remark,
+        1.0,
+        f"Compare the {comparison.mode} rule with the {other} rule, term by term.",
+    )
+
+
+def _block(comparison: Comparison) -> tuple[object, object, object]:
+    return comparison.order, comparison.output, comparison.input

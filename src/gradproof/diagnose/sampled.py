@@ -1,0 +1,204 @@
+"""A few rows and columns of a Jacobian that is too large to look at: what the recognisers need of it.
+
+One pair of evaluations gives a whole column of the numeric side, one pull a whole row of the analytic side (one push a
+column). The columns are those that bisection blamed, their neighbours along every axis, and a sample over the input's
+values; the rows are those in which these columns matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from gradproof.compare import Mask
+from gradproof.diagnose.exhibit import Exhibit, shaped
+from gradproof.diagnose.moved import moves
+from gradproof.diagnose.sight import Indices, Line, Rows, Sight, some_columns
+from gradproof.evidence.gathered import Task, restricted
+from gradproof.norms import dot, rms
+from gradproof.precision import DOUBLE, coarsest
+from gradproof.program import Array, Leaf, Spot
+from gradproof.reference.field import CHUNK, field_of, projected
+from gradproof.reference.glance import ENTRY, glance
+from gradproof.reference.steps import random_direction, signed
+from gradproof.result import Comparison
+
+# How many columns are measured, and how many more where the analytic numbers of their rows turned out to be.
+COLUMNS = 28
+NEAR = 16
+FOLLOWED = 8
+ROWS = 32
+# So many columns must hold another input's numbers before the others are measured.
+TASTE = 3
+
+
+def sampled(task: Task, comparison: Comparison) -> Exhibit | None:
+    """The evidence around a block that a probe found wrong; None in a format in which two evaluations tell little."""
+    if coarsest(task.reference.inputs + task.reference.outputs) is not DOUBLE:
+        return None
+    leaf, output = comparison.input, comparison.output
+    blamed = [(_offset(output, e.place.output), _offset(leaf, e.place.input)) for e in comparison.found]
+    columns = _columns(task, leaf, output, blamed)
+    numeric = _measured(task, leaf, output, columns)
+    rows = _rows(output, leaf, [row for row, _ in blamed], numeric)
+    analytic: Sight
+    if comparison.mode == "reverse":
+        claims = _pulled(task, leaf, output, rows)
+        followed = [int(c) for line in claims.values() for c in line.top(2) if int(c) not in numeric]
+        numeric.update(_measured(task, leaf, output, list(dict.fromkeys(followed))[:FOLLOWED]))
+        analytic = Rows(claims)
+    else:
+        pushed = _pushed(task, leaf, output, list(numeric))
+        rows = list(dict.fromkeys([*rows, *(int(r) for line in pushed.values() for r in line.top(1))]))[:ROWS]
+        analytic = some_columns(pushed)
+    exhibit = Exhibit(
+        output,
+        leaf,
+        np.array(sorted(rows), dtype=np.intp),
+        np.array(sorted(numeric), dtype=np.intp),
+        analytic,
+        some_columns(numeric),
+        task.tolerance,
+        rms(np.array([rms(line.values) * np.sqrt(line.values.size / line.size) for line in numeric.values()])),
+        task.program.point[leaf.span],
+        task.program.value[output.span],
+        comparison.mode,
+        agrees_without=lambda rows, columns: _agrees(task, comparison, rows, columns),
+    )
+    return replace(exhibit, others=tuple(_others(task, exhibit)))
+
+
+def _agrees(task: Task, comparison: Comparison, rows: Mask, columns: Mask) -> bool:
+    """Whether a probe agrees that leaves out these offsets of the output and the input: no other entry is wrong."""
+    leaf, output = comparison.input, comparison.output
+    direction = restricted(random_direction(task.reference, task.steps, task.generator), leaf.span)
+    cotangent = restricted(signed(task.generator, task.program.value.size), output.span)
+    direction[0, leaf.span][columns] = 0.0
+    cotangent[0, output.span][rows] = 0.0
+    if comparison.mode == "reverse":
+        terms = task.program.pull(cotangent)[0] * direction[0]
+    else:
+        terms = task.program.push(direction)[0] * cotangent[0]
+    size = float(np.sqrt(dot(terms, terms)))
+    seen = glance(projected(task.reference, cotangent[0]), direction, ENTRY)
+    allowed = task.tolerance.finest * size + float(seen.bar(np.full((1, 1), size))[0, 0])
+    return bool(abs(np.sum(terms) - seen.slope[0, 0]) <= allowed)
+
+
+def _offset(leaf: Leaf, spot: Spot | None) -> int:
+    assert spot is not None
+    assert spot.index is not None
+    place = int(np.ravel_multi_index(spot.index, leaf.shape)) if leaf.shape else 0
+    return 2 * place + (spot.part == "imag") if leaf.is_complex else place
+
+
+def _columns(task: Task, leaf: Leaf, output: Leaf, blamed: Sequence[tuple[int, int]]) -> list[int]:
+    """Offsets in order of importance; of complex elements both parts."""
+    width = 2 if leaf.is_complex else 1
+    elements = [column // width for _, column in blamed]
+    if elements:
+        # Where the numbers of the first one would come from, if they only were in the wrong place.
+        first = blamed[0][1]
+        elements += [int(move.source[first]) // width for move in moves(leaf) if move.source[first] >= 0]
+        elements += [blamed[0][0] // width] if output.size == leaf.size else []
+    for _, column in blamed[:2]:
+        elements += _around(column // width, leaf.shape, task.generator)
+    count = leaf.size // width
+    some = task.generator.choice(count, min(count, 1024), replace=False)
+    values = task.program.point[leaf.span][::width]
+    ranked = some[np.argsort(values[some], kind="stable")]
+    spread = [int(ranked[round(q * (ranked.size - 1))]) for q in np.linspace(0.0, 1.0, 10)]
+    # Neighbours alone would never show what is right elsewhere.
+    near = list(dict.fromkeys(elements))[: NEAR // width + 2]
+    elements = list(dict.fromkeys([*near, *spread, 0, count - 1]))[: COLUMNS // width + 2]
+    return [element * width + part for element in elements for part in range(width)]
+
+
+def _around(element: int, shape: tuple[int, ...], generator: np.random.Generator) -> Iterable[int]:
+    """Neighbours along every axis, and two others in the same line."""
+    index = [int(i) for i in np.unravel_index(element, shape)] if shape else []
+    for axis, n in enumerate(shape):
+        places = [index[axis] + 1, index[axis] - 1, *(int(k) for k in generator.integers(0, n, 2))]
+        for place in places:
+            if 0 <= place < n and place != index[axis]:
+                yield int(np.ravel_multi_index([place if k == axis else i for k, i in enumerate(index)], shape))
+
+
+def _rows(output: Leaf, leaf: Leaf, blamed: Sequence[int], numeric: dict[int, Line]) -> list[int]:
+    """Rows that bisection blamed, the same in the first and the last element of the batch, those in which the columns
+    are largest, and the same offsets as the columns where both leaves have the same size."""
+    rows = list(blamed)
+    if len(output.shape) > 1:
+        per = output.size // output.shape[0]
+        rows += [place for row in blamed for place in (row % per, output.size - per + row % per)]
+    rows += [int(row) for line in numeric.values() for row in line.top(1)]
+    if output.size == leaf.size:
+        rows += list(numeric)[:8]
+    rows += [int(row) for line in numeric.values() for row in line.top(3)]
+    return list(dict.fromkeys(rows))[:ROWS]
+
+
+def _measured(task: Task, leaf: Leaf, output: Leaf, columns: Sequence[int]) -> dict[int, Line]:
+    """Numeric columns; NaN where the function bends like a kink."""
+    field = field_of(task.reference)
+    lines: dict[int, Line] = {}
+    batch = max(1, field.rows // 2)
+    for first in range(0, len(columns), batch):
+        some = np.array(columns[first : first + batch]) + leaf.start
+        steps = np.zeros((some.size, task.steps.size))
+        steps[np.arange(some.size), some] = task.steps[some]
+        seen = glance(field, steps, ENTRY)
+        del steps
+        for k, column in enumerate(some):
+            slope, bend = seen.slope[k, output.span], seen.bend[k, output.span]
+            limit = ENTRY.bend * np.maximum(np.abs(slope), rms(slope)) + seen.floor[k, output.span]
+            known = np.where(bend <= limit, slope, np.nan)
+            lines[int(column) - leaf.start] = Line.of(known / task.steps[column])
+    return lines
+
+
+def _pulled(task: Task, leaf: Leaf, output: Leaf, rows: Sequence[int]) -> dict[int, Line]:
+    size = task.program.value.size
+    lines: dict[int, Line] = {}
+    for some in _batches(rows, size + task.program.point.size):
+        pulled = task.program.pull(_one_hot(some, output.start, size))
+        lines.update((row, Line.of(pulled[k, leaf.span])) for k, row in enumerate(some))
+    return lines
+
+
+def _pushed(task: Task, leaf: Leaf, output: Leaf, columns: Sequence[int]) -> dict[int, Line]:
+    size = task.program.point.size
+    lines: dict[int, Line] = {}
+    for some in _batches(columns, size + task.program.value.size):
+        pushed = task.program.push(_one_hot(some, leaf.start, size))
+        lines.update((column, Line.of(pushed[k, output.span])) for k, column in enumerate(some))
+    return lines
+
+
+def _batches(offsets: Sequence[int], size: int) -> Iterable[list[int]]:
+    batch = max(1, CHUNK // size)
+    for first in range(0, len(offsets), batch):
+        yield list(offsets[first : first + batch])
+
+
+def _one_hot(offsets: Sequence[int], start: int, size: int) -> Array:
+    rows = np.zeros((len(offsets), size))
+    rows[np.arange(len(offsets)), np.array(offsets) + start] = 1.0
+    return rows
+
+
+def _others(task: Task, exhibit: Exhibit) -> Iterable[tuple[Leaf, Sight]]:
+    """Other inputs of the same shape, measured at the same offsets if the first few hold the analytic numbers."""
+    wrong: Indices = exhibit.columns[exhibit.wrong.any(axis=0)]
+    for leaf in task.program.inputs:
+        if leaf.path == exhibit.input.path or shaped(leaf) != shaped(exhibit.input):
+            continue
+        taste = wrong[:TASTE]
+        numeric = _measured(task, leaf, exhibit.output, [int(c) for c in taste])
+        gap = np.abs(some_columns(numeric).at(exhibit.rows, taste) - exhibit.analytic.at(exhibit.rows, taste))
+        if taste.size == TASTE and (gap <= exhibit.slack(exhibit.analytic.at(exhibit.rows, taste))).all():
+            rest = [int(c) for c in exhibit.columns if int(c) not in numeric]
+            numeric.update(_measured(task, leaf, exhibit.output, rest))
+            yield leaf, some_columns(numeric)
