@@ -56,7 +56,8 @@ def _combined(program: Program, parts: Sequence[tuple[slice, Array]]) -> Field:
 
     return Field(
         program.point,
-        np.array([np.sum(one) for one in terms]),
+        # Summed as the rows are: outputs that do not change must not seem to.
+        np.array([rows_dot(program.value[None, span], weights)[0] for span, weights in parts]),
         roundoff * np.sqrt(np.array([dot(one, one) for one in terms])),
         values,
         _rows(program),
