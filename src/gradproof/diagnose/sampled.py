@@ -73,18 +73,26 @@ def sampled(task: Task, comparison: Comparison) -> Exhibit | None:
 def _agrees(task: Task, comparison: Comparison, rows: Mask, columns: Mask) -> bool:
     """Whether a probe agrees that leaves out these offsets of the output and the input: no other entry is wrong."""
     leaf, output = comparison.input, comparison.output
-    direction = restricted(random_direction(task.reference, task.steps, task.generator), leaf.span)
-    cotangent = restricted(signed(task.generator, task.program.value.size), output.span)
+    direction = _within(random_direction(task.reference, task.steps, task.generator), leaf)
+    cotangent = _within(signed(task.generator, task.program.value.size), output)
     direction[0, leaf.span][columns] = 0.0
     cotangent[0, output.span][rows] = 0.0
     if comparison.mode == "reverse":
-        terms = task.program.pull(cotangent)[0] * direction[0]
+        terms = task.program.pull(cotangent)[0]
+        terms *= direction[0]
     else:
-        terms = task.program.push(direction)[0] * cotangent[0]
-    size = float(np.sqrt(dot(terms, terms)))
+        terms = task.program.push(direction)[0]
+        terms *= cotangent[0]
+    size, total = float(np.sqrt(dot(terms, terms))), float(np.sum(terms))
+    del terms
     seen = glance(projected(task.reference, cotangent[0]), direction, ENTRY)
     allowed = task.tolerance.finest * size + float(seen.bar(np.full((1, 1), size))[0, 0])
-    return bool(abs(np.sum(terms) - seen.slope[0, 0]) <= allowed)
+    return bool(abs(total - seen.slope[0, 0]) <= allowed)
+
+
+def _within(vector: Array, leaf: Leaf) -> Array:
+    """One row: the vector, and zero outside the leaf."""
+    return vector[None] if leaf.size == vector.size else restricted(vector, leaf.span)
 
 
 def _offset(leaf: Leaf, spot: Spot | None) -> int:
@@ -152,10 +160,14 @@ def _measured(task: Task, leaf: Leaf, output: Leaf, columns: Sequence[int]) -> d
         seen = glance(field, steps, ENTRY)
         del steps
         for k, column in enumerate(some):
-            slope, bend = seen.slope[k, output.span], seen.bend[k, output.span]
-            limit = ENTRY.bend * np.maximum(np.abs(slope), rms(slope)) + seen.floor[k, output.span]
-            known = np.where(bend <= limit, slope, np.nan)
-            lines[int(column) - leaf.start] = Line.of(known / task.steps[column])
+            # In place: at a million coordinates every vector counts.
+            slope, limit = seen.slope[k, output.span], np.abs(seen.slope[k, output.span])
+            np.maximum(limit, rms(slope), out=limit)
+            limit *= ENTRY.bend
+            limit += seen.floor[k, output.span]
+            slope[~(seen.bend[k, output.span] <= limit)] = np.nan
+            slope /= task.steps[column]
+            lines[int(column) - leaf.start] = Line.of(slope)
     return lines
 
 

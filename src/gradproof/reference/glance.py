@@ -65,7 +65,10 @@ def glance(field: Field, displacements: Array, strictness: Strictness) -> Glance
     up, down = sample(field, displacements, (1.0,))
     slope = up - down
     slope *= 0.5
-    bend = up + down
-    bend -= 2.0 * field.value
+    # In place, because these may be a Jacobian, or vectors of a million.
+    bend = up
+    bend += down
+    bend -= field.value
+    bend -= field.value
     np.abs(bend, out=bend)
     return Glance(slope, bend, np.broadcast_to(FLOOR_FACTOR * field.floor, slope.shape), strictness)
