@@ -28,7 +28,7 @@ from gradproof.torch.dropin.options import Options, seed
 from gradproof.torch.torchprogram import TorchProgram
 
 # A fast check that ends in doubt is repeated entry by entry if the Jacobian has at most so many.
-ENTRIES = 2**16
+ENTRIES = 2**20
 # A Jacobian that takes no more calls than this is looked at entry by entry in fast mode too: probes cost as much.
 TINY = 6
 # A Jacobian of more entries than this is not looked at entry by entry in slow mode either, but by so many probes: its
