@@ -16,7 +16,8 @@ from gradproof.compare import Mask
 from gradproof.diagnose.exhibit import Exhibit, shaped
 from gradproof.diagnose.moved import moves
 from gradproof.diagnose.sight import Indices, Line, Rows, Sight, some_columns
-from gradproof.evidence.gathered import Task, restricted
+from gradproof.evidence.gathered import Task
+from gradproof.evidence.probes import part
 from gradproof.norms import dot, rms
 from gradproof.precision import DOUBLE, coarsest
 from gradproof.program import Array, Leaf, Spot
@@ -73,8 +74,8 @@ def sampled(task: Task, comparison: Comparison) -> Exhibit | None:
 def _agrees(task: Task, comparison: Comparison, rows: Mask, columns: Mask) -> bool:
     """Whether a probe agrees that leaves out these offsets of the output and the input: no other entry is wrong."""
     leaf, output = comparison.input, comparison.output
-    direction = _within(random_direction(task.reference, task.steps, task.generator), leaf)
-    cotangent = _within(signed(task.generator, task.program.value.size), output)
+    direction = part(random_direction(task.reference, task.steps, task.generator), leaf)
+    cotangent = part(signed(task.generator, task.program.value.size), output)
     direction[0, leaf.span][columns] = 0.0
     cotangent[0, output.span][rows] = 0.0
     if comparison.mode == "reverse":
@@ -88,11 +89,6 @@ def _agrees(task: Task, comparison: Comparison, rows: Mask, columns: Mask) -> bo
     seen = glance(projected(task.reference, cotangent[0]), direction, ENTRY)
     allowed = task.tolerance.finest * size + float(seen.bar(np.full((1, 1), size))[0, 0])
     return bool(abs(total - seen.slope[0, 0]) <= allowed)
-
-
-def _within(vector: Array, leaf: Leaf) -> Array:
-    """One row: the vector, and zero outside the leaf."""
-    return vector[None] if leaf.size == vector.size else restricted(vector, leaf.span)
 
 
 def _offset(leaf: Leaf, spot: Spot | None) -> int:

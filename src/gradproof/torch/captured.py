@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 from torch import Tensor
+
+from gradproof.torch.modes import nodes
 
 
 @dataclass(slots=True)
@@ -61,16 +62,6 @@ def put_back(captured: Sequence[Captured]) -> Iterator[None]:
 
 def captured_paths(values: Sequence[Tensor], originals: Sequence[tuple[str, Tensor]]) -> frozenset[str]:
     """The user's own tensors that the graph behind `values` leads to. It should lead to copies of them."""
-    waiting: list[Any] = [value.grad_fn for value in values if value.grad_fn is not None]
-    nodes = set(waiting)
-    variables = set()
-    while waiting:
-        node = waiting.pop()
-        variable = getattr(node, "variable", None)
-        if variable is not None:
-            variables.add(id(variable))
-        for further, _ in node.next_functions:
-            if further is not None and further not in nodes:
-                nodes.add(further)
-                waiting.append(further)
-    return frozenset(path for path, tensor in originals if id(tensor) in variables or tensor.grad_fn in nodes)
+    reached = set(nodes(values))
+    variables = {id(node.variable) for node in reached if hasattr(node, "variable")}
+    return frozenset(path for path, tensor in originals if id(tensor) in variables or tensor.grad_fn in reached)

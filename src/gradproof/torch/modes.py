@@ -87,12 +87,18 @@ def refuse_dead_ends(values: Sequence[torch.Tensor]) -> None:
     A backward marked with @once_differentiable leaves such a node, which has no way on to the inputs: asked for
     gradients of given inputs, torch 2.13 goes round it and silently returns None.
     """
-    waiting = [value.grad_fn for value in values if value.grad_fn is not None]
+    for node in nodes(values):
+        if node.name() == "torch::autograd::Error":
+            raise Unsupported(_message_of(node))
+
+
+def nodes(values: Sequence[torch.Tensor]) -> Iterator[Any]:
+    """All nodes of the graph behind `values`, each once."""
+    waiting: list[Any] = [value.grad_fn for value in values if value.grad_fn is not None]
     seen = set(waiting)
     while waiting:
         node = waiting.pop()
-        if node.name() == "torch::autograd::Error":
-            raise Unsupported(_message_of(node))
+        yield node
         for further, _ in node.next_functions:
             if further is not None and further not in seen:
                 seen.add(further)

@@ -13,7 +13,7 @@ from gradproof.program import Spot
 from gradproof.result import Finding, Place, Verdict
 from gradproof.torch.dropin.contracts.pulls import Gradients
 from gradproof.torch.dropin.options import Options
-from gradproof.torch.modes import Graph
+from gradproof.torch.modes import Graph, nodes
 from gradproof.torch.torchprogram import TorchProgram
 
 _SPARSE = (torch.sparse_coo, torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
@@ -99,13 +99,4 @@ def _metadata(edge: tuple[Any, int]) -> Any:
 
 def _python_nodes(graph: Graph) -> Iterator[Any]:
     """The nodes of custom Functions."""
-    waiting: list[Any] = [value.grad_fn for value in graph.values if value.grad_fn is not None]
-    seen = set(waiting)
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, torch.autograd.function.BackwardCFunction):
-            yield node
-        for further, _ in node.next_functions:
-            if further is not None and further not in seen:
-                seen.add(further)
-                waiting.append(further)
+    return (node for node in nodes(graph.values) if isinstance(node, torch.autograd.function.BackwardCFunction))
