@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-import torch
 from torch import Tensor
 
 from gradproof.torch.modes import nodes
+from gradproof.torch.sparse import masked
 
 
 @dataclass(slots=True)
@@ -43,7 +43,7 @@ class Captured:
         return leaf
 
     def gradient(self, gradient: Tensor) -> Tensor:
-        return gradient if gradient.layout is torch.strided else gradient.to_dense()
+        return masked(gradient)
 
 
 @contextmanager

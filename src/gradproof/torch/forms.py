@@ -1,4 +1,4 @@
-"""What fn is given for an input leaf that is not an ordinary dense tensor: sparse, mkldnn, or of a class of its own.
+"""What fn is given for an input leaf that is not an ordinary dense tensor: sparse, mkldnn, a subclass, or captured.
 
 The core and the adapter know only the leaf's coordinates, a dense tensor. A form translates: coordinates into the
 argument of a numeric evaluation, the user's own tensor into a leaf of the graph, and a gradient into coordinates.

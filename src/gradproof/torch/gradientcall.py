@@ -11,6 +11,7 @@ from gradproof.torch.calls import Call, Tensors
 from gradproof.torch.captured import put_back
 from gradproof.torch.leaves import Layout
 from gradproof.torch.modes import reverse
+from gradproof.torch.strides import with_gaps
 
 
 class GradientCall:
@@ -80,17 +81,12 @@ class GradientCall:
         for i, leaf in zip(self._kept, leaves, strict=True):
             given = self.cotangents[i]
             assert given is not None
-            full[i] = leaf if given.is_contiguous() else _with_gaps(leaf)
+            full[i] = leaf if given.is_contiguous() else with_gaps(leaf)
         return full
 
 
 def _is_leaf(cotangent: torch.Tensor | None) -> bool:
     return cotangent is not None and cotangent.requires_grad
-
-
-def _with_gaps(tensor: torch.Tensor) -> torch.Tensor:
-    """The same numbers, not contiguous in memory."""
-    return torch.stack([tensor, tensor.detach()], dim=-1)[..., 0]
 
 
 def _renamed(parts: Sequence[tuple[str, Layout, int]]) -> Layout:

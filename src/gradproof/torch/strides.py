@@ -8,6 +8,11 @@ import torch
 from torch import Tensor
 
 
+def with_gaps(tensor: Tensor) -> Tensor:
+    """The same numbers, not contiguous in memory."""
+    return torch.stack([tensor, torch.zeros_like(tensor)], dim=-1)[..., 0]
+
+
 def arrangement(tensor: Tensor) -> Callable[[Tensor], Tensor] | None:
     """How a contiguous copy gets the order of this tensor's strides, and gaps if it has any; None if it is contiguous.
     Entries that share memory get memory of their own. Works in every mode, and under vmap."""
@@ -21,7 +26,7 @@ def arrangement(tensor: Tensor) -> Callable[[Tensor], Tensor] | None:
     def arranged(copy: Tensor) -> Tensor:
         moved = copy.permute(order).contiguous()
         if gaps:
-            moved = torch.stack([moved, torch.zeros_like(moved)], dim=-1)[..., 0]
+            moved = with_gaps(moved)
         return moved.permute(back)
 
     return arranged

@@ -22,23 +22,23 @@ class TorchProgram:
     """Implements `gradproof.program.Program`. An evaluation of a gradient program counts as one evaluation."""
 
     def __init__(self, call: Call, name: str, point: Array, tally: Tally, parent: TorchProgram | None = None) -> None:
-        self.call = self._call = call
+        self.call = call
         self.name = name
         self.tally = tally
         self._parent = parent
         self._point = point
-        self.scope = self._scope = Purity(call.modules)  # whoever uses the graph or the call does it in this scope
+        self.scope = Purity(call.modules)  # whoever uses the graph or the call does it in this scope
         self.raised: Exception | None = None  # by the function, at a perturbed point
         self._graph_note = ""
         self._no_push = Unsupported(call.forms.no_push) if call.forms.no_push else None
         self._quiet: bool | None = None
         self._wide: TorchProgram | None = None
         self._reusable = True
-        self._used = False
+        self.used = False  # whether a reverse pass has gone through the graph
         self._searched = False
-        with self._scope:
+        with self.scope:
             self._trace()
-            self._draws = self._scope.moved()
+            self._draws = self.scope.moved()
         self.inputs: tuple[Leaf, ...] = call.inputs.leaves
         self.outputs: tuple[Leaf, ...] = call.outputs.leaves
         self.skipped: tuple[Skipped, ...] = call.skipped
@@ -53,7 +53,7 @@ class TorchProgram:
             "pull": Lane("pull", "batched", most, roundoff),
             "push": Lane("push", "vmap", most, roundoff),
         }
-        self._evaluation = Work(self._values_many, self._values_each, self._scope)
+        self._evaluation = Work(self._values_many, self._values_each, self.scope)
         if self._draws:
             self._lanes["values"].refuse("the function draws random numbers")
         if call.forms.reason:
@@ -62,21 +62,22 @@ class TorchProgram:
                     lane.refuse(call.forms.reason)
 
     @property
-    def graph(self) -> Graph:
-        """The traced call. Some graphs serve only once: where a second use raises, `renewed` gives another one."""
-        if not self._reusable:
-            return self.renewed()
-        self._used = True
+    def traced(self) -> Graph:
+        """The graph of the last plain call, to look at."""
         return Graph(self._points, self._values)
 
     @property
-    def used(self) -> bool:
-        return self._used
+    def graph(self) -> Graph:
+        """The same, to be used. Some graphs serve only once: where a second use raises, `renewed` gives another one."""
+        if not self._reusable:
+            return self.renewed()
+        self.used = True
+        return self.traced
 
     def renewed(self) -> Graph:
         self._retrace()
-        self._used = True
-        return Graph(self._points, self._values)
+        self.used = True
+        return self.traced
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -91,14 +92,14 @@ class TorchProgram:
         if lane.batched is None and lane.most > 1:
             # The rows differ a little, so that a batch that mixes its rows up is caught.
             rows = self._point * (1 + np.arange(FEW)[:, None] * 2.0**-12)
-            with self._scope:
+            with self.scope:
                 lane.tried(rows, np.empty((FEW, self.value.size)), self._evaluation)
         return bool(lane.batched)
 
     def values(self, points: Array) -> Array:
         rows = rows_of(points, self._point.size)
         result = np.empty((len(rows), self.value.size))
-        with self._scope:
+        with self.scope:
             self._lanes["values"].run(rows, result, self._evaluation)
         return result
 
@@ -106,9 +107,9 @@ class TorchProgram:
         """One more plain call at the point. If the first one drew random numbers, every stream is moved on before it:
         each seam call starts from the same random state, so nothing else would show that the function is random."""
         result = np.full((1, self.value.size), np.nan)
-        with self._scope:
+        with self.scope:
             if self._draws:
-                for device in {torch.device("cpu"), *self._call.inputs.devices}:
+                for device in {torch.device("cpu"), *self.call.inputs.devices}:
                     torch.rand(1, device=device)
                 np.random.random()  # noqa: NPY002  the stream that the user's function would use
             if self._quiet is None:
@@ -124,8 +125,8 @@ class TorchProgram:
             return np.zeros((len(rows), self._point.size))
         self._refuse_dead_ends()
         result = np.empty((len(rows), self._point.size))
-        with self._scope:
-            self._lanes["pull"].run(rows, result, Work(self._pull_many, self._pull_each, self._scope))
+        with self.scope:
+            self._lanes["pull"].run(rows, result, Work(self._pull_many, self._pull_each, self.scope))
         self._lanes["pull"].remember(rows, result)
         return result
 
@@ -135,8 +136,8 @@ class TorchProgram:
         if self._no_push is not None:
             raise self._no_push
         try:
-            with self._scope, torch.enable_grad():
-                self._lanes["push"].run(rows, result, Work(self._push_many, self._push_each, self._scope))
+            with self.scope, torch.enable_grad():
+                self._lanes["push"].run(rows, result, Work(self._push_many, self._push_each, self.scope))
         except Unsupported as unsupported:
             self._no_push = unsupported
             raise
@@ -146,12 +147,12 @@ class TorchProgram:
     def gradient(self, cotangent: Array) -> TorchProgram:
         self._refuse_dead_ends()
         point = np.concatenate([self._point, np.asarray(cotangent, dtype=np.float64).reshape(self.value.size)])
-        return TorchProgram(GradientCall(self._call), f"gradient of {self.name}", point, self.tally, self)
+        return TorchProgram(GradientCall(self.call), f"gradient of {self.name}", point, self.tally, self)
 
     def gradient_at(self, cotangents: Sequence[torch.Tensor | None]) -> TorchProgram:
         """The same with a choice: one cotangent for each output. See `GradientCall`."""
         self._refuse_dead_ends()
-        call = GradientCall(self._call, cotangents)
+        call = GradientCall(self.call, cotangents)
         point = np.empty(call.inputs.size)
         before: list[torch.Tensor | None] = [None] * len(self.inputs)
         call.inputs.write_single(before + [one for one in cotangents if one is not None and one.requires_grad], point)
@@ -167,15 +168,15 @@ class TorchProgram:
         wide = parent.widened()
         if wide is parent:
             return self
-        given = self._call.cotangents if isinstance(self._call, GradientCall) else None
+        given = self.call.cotangents if isinstance(self.call, GradientCall) else None
         with unsupported_in_double():
             if given is not None:
                 return wide.gradient_at([None if one is None else double(one) for one in given])
             return wide.gradient(self._point[parent.point.size :])
 
     def _widened_call(self) -> TorchProgram:
-        assert isinstance(self._call, UserCall)
-        call = self._call.widened()
+        assert isinstance(self.call, UserCall)
+        call = self.call.widened()
         if call is None:
             return self
         with unsupported_in_double():
@@ -198,23 +199,23 @@ class TorchProgram:
     def _trace(self) -> None:
         """Call the function as the user would, and keep the graph."""
         with torch.enable_grad():
-            self._points = self._call.forms.points(self._call.inputs, self._point)
+            self._points = self.call.forms.points(self.call.inputs, self._point)
             # Copies, because a leaf of the graph may not be overwritten, and the function may overwrite its inputs.
-            copies = self._call.forms.copies(self._points)
+            copies = self.call.forms.copies(self._points)
             versions = [copy._version for copy in copies]
-            self._values = self._call.one(copies)
+            self._values = self.call.one(copies)
         self.overwrites = versions != [copy._version for copy in copies]
         self.tally.evaluations += 1
 
     def _values_many(self, rows: Array, into: Array) -> None:
         with torch.no_grad():
-            self._call.outputs.write(self._call.many(self._call.inputs.tensors(rows)), into)
+            self.call.outputs.write(self.call.many(self.call.inputs.tensors(rows)), into)
         self.tally.evaluations += len(rows)
 
     def _values_each(self, rows: Array, into: Array) -> None:
         if self._quiet is None:
             self._quiet = self._same_without_graph(np.empty(self.value.size))
-        failed = evaluate_each(self._call, rows, into, "without" if self._quiet else "with")
+        failed = evaluate_each(self.call, rows, into, "without" if self._quiet else "with")
         self.tally.evaluations += len(rows)
         self.raised = self.raised or failed
 
@@ -227,9 +228,9 @@ class TorchProgram:
             rows = np.concatenate([np.full_like(rows, np.nan), rows])
         self.tally.evaluations += 1
         try:
-            with self._scope, torch.no_grad():
-                values = self._call.one([tensor[-1] for tensor in self._call.inputs.tensors(rows)])
-                self._call.outputs.write_single(values, value)
+            with self.scope, torch.no_grad():
+                values = self.call.one([tensor[-1] for tensor in self.call.inputs.tensors(rows)])
+                self.call.outputs.write_single(values, value)
         except Exception:  # noqa: BLE001  whatever it is, it does not happen in the user's own call
             return False
         return bool((value == self.value).all()) or np.array_equal(value, self.value, equal_nan=True)
@@ -237,24 +238,24 @@ class TorchProgram:
     def _pull_many(self, rows: Array, into: Array) -> None:
         if not self._reusable:
             self._retrace()
-        self._used = True
-        cotangents = self._call.outputs.tensors(rows)
+        self.used = True
+        cotangents = self.call.outputs.tensors(rows)
         gradients = reverse(self._values, self._points, cotangents, is_grads_batched=True)
-        self._call.inputs.write(self._call.forms.gradients(gradients), into)
+        self.call.inputs.write(self.call.forms.gradients(gradients), into)
         self.tally.pulls += len(rows)
 
     def _pull_each(self, rows: Array, into: Array) -> None:
         for row, target in zip(rows, into, strict=True):
-            self._call.inputs.write_single(self._call.forms.gradients(self._pull_one(row)), target)
+            self.call.inputs.write_single(self.call.forms.gradients(self._pull_one(row)), target)
             self.tally.pulls += 1
 
     def _pull_one(self, cotangent: Array) -> list[torch.Tensor | None]:
         if not self._reusable:
             self._retrace()
-            return reverse(self._values, self._points, self._call.outputs.single(cotangent))
-        used, self._used = self._used, True
+            return reverse(self._values, self._points, self.call.outputs.single(cotangent))
+        used, self.used = self.used, True
         try:
-            return reverse(self._values, self._points, self._call.outputs.single(cotangent))
+            return reverse(self._values, self._points, self.call.outputs.single(cotangent))
         except Unsupported:
             raise
         except Exception as error:
@@ -262,31 +263,31 @@ class TorchProgram:
                 raise
             # Some graphs serve only once. If a new one does not help either, the error is the user's to see.
             self._retrace()
-            gradients = reverse(self._values, self._points, self._call.outputs.single(cotangent))
+            gradients = reverse(self._values, self._points, self.call.outputs.single(cotangent))
             self._reusable = False
             self._graph_note = f"pull: a new graph each time, because {first_line(error)}"
             return gradients
 
     def _retrace(self) -> None:
-        with self._scope:
+        with self.scope:
             self._trace()
 
     def _push_many(self, rows: Array, into: Array) -> None:
         points = [leaf.detach().expand(len(rows), *leaf.shape).clone() for leaf in self._points]
-        tangents = forward(self._call.many, points, self._call.inputs.tensors(rows))
-        self._call.outputs.write(tangents, into)
+        tangents = forward(self.call.many, points, self.call.inputs.tensors(rows))
+        self.call.outputs.write(tangents, into)
         self.tally.pushes += len(rows)
 
     def run_dual(self, duals: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
         """The values of dual numbers; whoever calls has opened a dual level."""
         # Only a copy is of its form again: a dual number has lost its class.
-        return self._call.one(self._call.forms.copies(duals) if self._call.forms.by_input else duals)
+        return self.call.one(self.call.forms.copies(duals) if self.call.forms.by_input else duals)
 
     def _push_each(self, rows: Array, into: Array) -> None:
         for row, target in zip(rows, into, strict=True):
-            points = self._call.forms.copies([leaf.detach() for leaf in self._points])
-            tangents = forward(self.run_dual, points, self._call.forms.arguments(self._call.inputs.single(row)))
-            self._call.outputs.write_single(tangents, target)
+            points = self.call.forms.copies([leaf.detach() for leaf in self._points])
+            tangents = forward(self.run_dual, points, self.call.forms.arguments(self.call.inputs.single(row)))
+            self.call.outputs.write_single(tangents, target)
             self.tally.pushes += 1
 
 

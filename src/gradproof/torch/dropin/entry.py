@@ -65,5 +65,5 @@ def _warn_of_precision(index: int, value: torch.Tensor) -> None:
         "numeric derivative is taken in float64 where the function runs in it, and the gradient is judged with a "
         f"tolerance that fits the rounding of {name} ({digits:.0e}) unless atol or rtol is given.",
         UserWarning,
-        stacklevel=4,
+        stacklevel=6,
     )

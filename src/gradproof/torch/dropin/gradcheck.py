@@ -58,15 +58,15 @@ def gradcheck(
         fast_mode=fast_mode,
         masked=bool(masked),
     )
-    arguments = as_tuple(inputs)
-    check_inputs(arguments)
-    program = traced(func, arguments, options)
+    program = traced(func, inputs, options)
     return verdict(Case(func, program, options), raise_exception=raise_exception)
 
 
-def traced(func: Callable[..., Any], arguments: tuple[Any, ...], options: Options) -> TorchProgram:
+def traced(func: Callable[..., Any], inputs: Any, options: Options) -> TorchProgram:
     """The program, from one call of the user's function; what that raises reaches the caller as it is."""
     __tracebackhide__ = True
+    arguments = as_tuple(inputs)
+    check_inputs(arguments)
     if not callable(func):
         raise TypeError(f"func must be callable: a {type(func).__name__} object is not callable")
     meaning = Meaning.MASKED if options.masked else Meaning.ALL

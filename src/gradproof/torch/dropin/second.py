@@ -10,10 +10,11 @@ import torch
 
 from gradproof.errors import Unsupported
 from gradproof.reference.steps import signed
-from gradproof.torch.dropin.entry import as_tuple, check_inputs
+from gradproof.torch.dropin.entry import as_tuple
 from gradproof.torch.dropin.gradcheck import traced, verdict
 from gradproof.torch.dropin.judge import Case
 from gradproof.torch.dropin.options import Options, accepts_older_spelling, seed
+from gradproof.torch.strides import with_gaps
 from gradproof.torch.torchprogram import TorchProgram
 
 
@@ -57,9 +58,7 @@ def gradgradcheck(
         fast_mode=fast_mode,
         masked=bool(masked),
     )
-    arguments = as_tuple(inputs)
-    check_inputs(arguments)
-    program = traced(func, arguments, options)
+    program = traced(func, inputs, options)
     cotangents = _cotangents(program, grad_outputs, gen_non_contig_grad_outputs)
     try:
         gradient = program.gradient_at(cotangents)
@@ -77,7 +76,7 @@ def _check_switches(forward: bool, reverse: bool, undefined: bool, batched: bool
         raise AssertionError("check_batched_grad=True requires check_rev_over_rev to be True")
 
 
-def _cotangents(program: TorchProgram, grad_outputs: Any, with_gaps: bool) -> list[torch.Tensor | None]:  # noqa: FBT001
+def _cotangents(program: TorchProgram, grad_outputs: Any, scattered: bool) -> list[torch.Tensor | None]:  # noqa: FBT001
     """One for each output of the program; None for those that do not require grad. Random ones come from a generator of
     their own, so that the caller's random numbers stay what they were."""
     values = program.graph.values
@@ -89,8 +88,8 @@ def _cotangents(program: TorchProgram, grad_outputs: Any, with_gaps: bool) -> li
         for i in differentiable:
             one = drawn[i]
             assert one is not None
-            if with_gaps and one.dim():
-                one = torch.stack([one, one], dim=-1)[..., 0]
+            if scattered and one.dim():
+                one = with_gaps(one)
             full[i] = one.requires_grad_()
         return full
     for i, one in zip(differentiable, as_tuple(grad_outputs), strict=True):
