@@ -16,7 +16,7 @@ help: ## show this list
 $(STAMP): pyproject.toml constraints.txt
 	@echo "== preparing $(VENV)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[torch,dev]"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[torch,jax,scipy,html,plot,cluster,docs,dev]"
 	@touch $@
 
 demo: $(STAMP) ## check the bundled examples and show what a user sees

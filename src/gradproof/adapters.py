@@ -1,13 +1,36 @@
-"""Which framework the user's arguments belong to. Adapters are imported only when their framework already is."""
+"""Which framework the user's arguments belong to.
+
+An adapter is a module with `owns(fn, args, kwargs)` and `program_of(fn, args, kwargs, wrt)`. It is imported only when
+its framework already is: arrays of a framework that nobody has imported cannot be among the arguments. Third parties
+add one by an entry point of the group `gradproof.adapters`, named after the framework's top module.
+"""
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any, Protocol
 
 from gradproof.errors import UsageError
 from gradproof.program import Program
+
+GROUP = "gradproof.adapters"
+# Framework to adapter, in the order in which they are asked.
+BUILT_IN = {"torch": "gradproof.torch.adapter"}
+
+
+class Adapter(Protocol):
+    """What a framework's module offers."""
+
+    def owns(self, fn: Callable[..., Any], args: Any, kwargs: Mapping[str, Any]) -> bool:
+        """Whether some argument (or fn itself) is of this framework. Must not call fn."""
+
+    def program_of(
+        self, fn: Callable[..., Any], args: Any, kwargs: dict[str, Any], wrt: str | Sequence[str] | None
+    ) -> Program: ...
 
 
 def program_of(
@@ -19,8 +42,18 @@ def program_of(
         raise UsageError(
             f"kwargs must be a dict of keyword arguments, got {kwargs!r}; write check(fn, (x,), {{'scale': 2.0}})"
         )
-    if "torch" in sys.modules:
-        from gradproof.torch.adapter import program_of as torch_program
-
-        return torch_program(fn, args, dict(kwargs or {}), wrt)
+    named = dict(kwargs or {})
+    adapters = [load() for framework, load in _known() if framework in sys.modules]
+    for adapter in adapters:
+        if adapter.owns(fn, args, named):
+            return adapter.program_of(fn, args, named, wrt)
+    if adapters:  # it says in its own words what is missing
+        return adapters[0].program_of(fn, args, named, wrt)
     raise UsageError("none of the arguments is a tensor of a supported framework; write check(fn, (torch.randn(3),))")
+
+
+@functools.cache
+def _known() -> tuple[tuple[str, Callable[[], Adapter]], ...]:
+    """Third parties come first: their arrays may be subclasses of a built-in framework's."""
+    others = [(entry.name, functools.cache(entry.load)) for entry in entry_points(group=GROUP)]
+    return (*others, *((name, functools.partial(import_module, path)) for name, path in BUILT_IN.items()))

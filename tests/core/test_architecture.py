@@ -16,7 +16,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 
 # A module may import from its own row and from the rows above it. A new module needs a place here.
 LAYERS = (
-    ("errors", "program"),
+    ("errors", "program", "cases"),
     ("precision", "settings", "norms"),
     ("result", "metered"),
     ("reference",),

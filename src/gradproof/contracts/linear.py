@@ -1,16 +1,20 @@
 """The reverse pass is linear in the cotangent: pull(a v + b w) = a pull(v) + b pull(w).
 
 One-hot cotangents of size one never notice `g.abs()`, `g.clamp(-1, 1)` or a backward that ignores g. A signed
-combination of sizes from 1/2 to 64, over all outputs together, does.
+combination of sizes from 1/2 to 64, over all outputs together, does; and a threshold that only small cotangents fall
+below shows when the same is scaled down.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 
 from gradproof.compare import entry_tolerance
 from gradproof.contracts.repeatable import check_repeated
 from gradproof.norms import rms
+from gradproof.precision import SINGLE, coarsest
 from gradproof.program import Array, Program
 from gradproof.result import Finding, Place, Verdict
 from gradproof.settings import Tolerance
@@ -22,6 +26,25 @@ NEGLIGIBLE = 1e-12
 # What `combination` draws from: +-2^k with k from -1 to 6. The first is negative, also when there is only one.
 SIZES = np.exp2(np.arange(-1.0, 7.0))
 SIGNS = np.resize([-1.0, 1.0], SIZES.size)
+
+
+@dataclass(frozen=True, slots=True)
+class Loudness:
+    """How large and how small cotangents are made: a threshold on them, such as clipping, lies between the two or shows
+    in the gradient itself. Powers of two change no digit."""
+
+    loud: float
+    quiet: float
+
+
+# `quiet` makes everything that `combination` draws smaller than 1/64.
+USUAL = Loudness(2.0**4, 2.0**-12)
+# Half precision has no room for either.
+PLAIN = Loudness(1.0, 1.0)
+
+
+def loudness(program: Program) -> Loudness:
+    return USUAL if coarsest(program.inputs + program.outputs).roundoff <= SINGLE.roundoff else PLAIN
 
 
 def combination(count: int, generator: np.random.Generator) -> Array:

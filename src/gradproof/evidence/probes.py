@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gradproof.compare import CLEAR
-from gradproof.contracts.linear import check_linear, combination
+from gradproof.contracts.linear import check_linear, combination, loudness
 from gradproof.evidence.bisect import Located, Suspect, locate
 from gradproof.evidence.gathered import Gathered, Task, restricted
 from gradproof.evidence.wording import kink_remark
@@ -76,6 +76,7 @@ def pulls(task: Task, drawn: list[Probe]) -> tuple[list[Sums], tuple[Finding, ..
     """J^T w for every probe and output leaf, one at a time and summed up at once, so that memory stays a few vectors
     whatever the number of leaves; and the contract on the pulls. One combination of all cotangents rides along."""
     program = task.program
+    scale = loudness(program)
     weights = iter(combination(len(drawn) * len(program.outputs), task.generator))
     expected: Array | None = None
     mixed = np.zeros((1, program.value.size))
@@ -83,11 +84,12 @@ def pulls(task: Task, drawn: list[Probe]) -> tuple[list[Sums], tuple[Finding, ..
     for probe in drawn:
         found = _empty_sums(task)
         for o, output in enumerate(program.outputs):
-            gradient = program.pull(part(probe.cotangent, output))[0]
+            gradient = program.pull(scale.loud * part(probe.cotangent, output))[0]
+            gradient /= scale.loud
             for i, leaf in enumerate(program.inputs):
                 terms = probe.direction[leaf.span] * gradient[leaf.span]
                 _enter(found, (i, o), terms, largest(gradient[leaf.span]))
-            weight = next(weights)
+            weight = next(weights) * scale.quiet
             gradient *= weight
             expected = gradient if expected is None else np.add(expected, gradient, out=expected)
             mixed[0, output.span] += weight * probe.cotangent[output.span]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -17,6 +17,17 @@ from gradproof.torch.forms import Meaning
 from gradproof.torch.selection import chosen
 from gradproof.torch.torchprogram import TorchProgram
 from gradproof.torch.tree import Tree, flatten
+
+
+def owns(fn: Callable[..., Any], args: Any, kwargs: Mapping[str, Any]) -> bool:
+    """A module, or any tensor among the arguments."""
+    if isinstance(fn, torch.nn.Module) or isinstance(args, torch.Tensor):
+        return True
+    if type(args) in (tuple, list) and any(isinstance(value, torch.Tensor) for value in args):
+        return True
+    found: list[tuple[str, Any]] = []
+    flatten((args, dict(kwargs)), "", found)
+    return any(isinstance(value, torch.Tensor) for _, value in found)
 
 
 def program_of(
