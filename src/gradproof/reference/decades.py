@@ -26,7 +26,7 @@ SPARE, SPACING = 8, 2
 CLEAR = 4.0
 LEAST = 1e-3
 # Only near the point, in units of its scale: further out, a smooth function may do anything between two steps.
-NEAR = 0.25
+NEAR = 1.0
 
 
 def exponents(precision: Precision) -> tuple[int, ...]:
@@ -99,7 +99,7 @@ def kinks(seen: Decades) -> tuple[float, ...]:
     found = [0.0] if _persistent(gap, clear) else []
     ratio = steps[1] / steps[0] if len(steps) > 1 else 2.0
     for k in range(len(steps) - 2):
-        jumped = clear[k + 1] and steps[k + 1] < NEAR and gap[k + 1] > 4.0 * ratio * max(gap[k], noise[k])
+        jumped = clear[k + 1] and steps[k + 1] <= NEAR and gap[k + 1] > 4.0 * ratio * max(gap[k], noise[k])
         beyond = gap[k + 1 : k + 4]
         if jumped and (beyond[1:] < 0.5 * ratio * beyond[:-1]).any():
             slope = (gap[k + 2] * steps[k + 2] - gap[k + 1] * steps[k + 1]) / (steps[k + 2] - steps[k + 1])
