@@ -16,7 +16,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 
 # A module may import from its own row and from the rows above it. A new module needs a place here.
 LAYERS = (
-    ("errors", "program", "cases", "environment"),
+    ("errors", "program", "cases", "environment", "verdict"),
     ("precision", "settings", "norms"),
     ("picture",),
     ("result", "metered"),

@@ -19,7 +19,7 @@ MATRIX = np.array([[1.0, -0.5, 0.25], [0.3, 2.0, 0.7]])
 
 def checked(program: Any, name: str, **options: Any) -> Result:
     program.name = name
-    return check_program(program, Settings.validated(**{"seed": 1, **options}))
+    return check_program(program, Settings.validated(**{"seed": 1, "detail": "plots", **options}))
 
 
 @cache
