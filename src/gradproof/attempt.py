@@ -25,10 +25,10 @@ def attempt(case: Case, seed: int, options: Mapping[str, Any]) -> Result:
     """Make the case and check it. `options`, those of `gradproof.check`, win over the case's own."""
     started = time.perf_counter()
     try:
-        with seeded(seed):
+        with seeded(seed):  # a function that draws numbers draws the same ones when it is replayed
             call = case.make(seed)
-        _known(call.options)
-        result = check(call.fn, call.args, call.kwargs, **{"seed": seed, **call.options, **options})
+            _known(call.options)
+            result = check(call.fn, call.args, call.kwargs, **{"seed": seed, **call.options, **options})
     except Exception as raised:  # noqa: BLE001  a case may raise anything
         sentence = f"{type(raised).__name__}: {raised}{_where(raised)}"
         return failed(case.name, sentence, seed, options, time.perf_counter() - started)
@@ -51,9 +51,7 @@ def failed(name: str, sentence: str, seed: int, options: Mapping[str, Any], seco
         name=name,
         verdict=Verdict.ERROR,
         comparisons=(),
-        findings=(
-            Finding("error", Verdict.ERROR, Place(), sentence, "Run the function by itself at these arguments."),
-        ),
+        findings=(Finding("error", Verdict.ERROR, Place(), sentence, HINT),),
         skipped=(),
         notes=(),
         power=None,
