@@ -65,8 +65,8 @@ def codes() -> tuple[Code, ...]:
     found = []
     for kind in Kind:
         folder = resources.files("gradproof.codes") / kind.plural
-        names = sorted(file.name for file in folder.iterdir() if file.name.endswith(".md"))
-        found += [Code(name.removesuffix(".md"), kind, (folder / name).read_text("utf-8")) for name in names]
+        names = sorted(file.name.removesuffix(".md") for file in folder.iterdir() if file.name.endswith(".md"))
+        found += [Code(name, kind, (folder / f"{name}.md").read_text("utf-8")) for name in names]
     return tuple(found)
 
 
