@@ -42,7 +42,7 @@ def ran(example: str) -> str:
 
 
 def cut(output: str) -> str:
-    """Without the lines beside the point; what exists nowhere is a remark, and matters only where it is all there is."""
+    """Without the lines beside the point; remarks matter only where they are all there is."""
     lines = [line.rstrip() for line in output.splitlines() if not BESIDE.match(line)]
     if not output.startswith("RIGHT"):
         lines = [line for line in lines if not line.startswith("  remark ")]

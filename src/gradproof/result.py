@@ -245,6 +245,12 @@ class Result:
         if self.verdict in (Verdict.WRONG, Verdict.ERROR):
             raise GradcheckError(str(self), self)
 
+    def __repr__(self) -> str:
+        """One line: arrays would bury a failing assertion."""
+        from gradproof.render.text import headline
+
+        return f"<{self.verdict}  {headline(self)}>"
+
     def __str__(self) -> str:
         from gradproof.render.text import render
 
