@@ -34,8 +34,9 @@ LAYERS = (
 )
 RANK = {module: rank for rank, row in enumerate(LAYERS) for module in row}
 ADAPTERS = ("torch", "jax", "numpy")
-# torch's own interface, on top of everything: the one place that may use the torch adapter, the core and its texts.
-DROPIN = "torch.dropin"
+# A framework's own interface, contracts and catalogue, on top of everything: they may use its adapter, the core and
+# its texts.
+ON_TOP = ("torch.dropin", "jax.dropin", "jax.contracts", "jax.catalogue")
 # An adapter translates; it never compares, picks a step or formats.
 SEEN_BY_ADAPTERS = {"batching", "errors", "paths", "precision", "program", "settings", "streams"}
 # Against the arrows, and only inside a function: a result prints itself, and `adapters` looks up who runs the function.
@@ -74,7 +75,8 @@ def package_of(file: Path) -> str:
 def module_of(file: Path) -> str:
     """The row's name: the top-level module or folder that the file belongs to. A drop-in is no part of its adapter."""
     parts = file.relative_to(SOURCE).parts
-    return DROPIN if parts[:2] == ("torch", "dropin") else parts[0].removesuffix(".py")
+    folder = ".".join(parts[:2])
+    return folder if folder in ON_TOP else parts[0].removesuffix(".py")
 
 
 def misdirected(module: str, tree: ast.AST, package: str = "gradproof") -> list[str]:
@@ -88,8 +90,8 @@ def _allowed(module: str, found: Import) -> bool:
     target = parts[1] if len(parts) > 1 and parts[1] in RANK else "__init__"
     if target == module or (found.lazy and (module, target) in LAZY):
         return True
-    if module == DROPIN:
-        return target in ("torch", "render") or RANK[target] <= RANK["check"]
+    if module in ON_TOP:
+        return target in (module.split(".", maxsplit=1)[0], "render") or RANK[target] <= RANK["check"]
     if module in ADAPTERS:
         return target in SEEN_BY_ADAPTERS
     return target not in ADAPTERS and RANK[target] <= RANK[module]
@@ -114,7 +116,7 @@ def file(request: pytest.FixtureRequest) -> Path:
 
 
 def test_the_module_has_a_place_among_the_layers(file: Path) -> None:
-    assert module_of(file) in {*RANK, DROPIN}, "give the new module a row in LAYERS"
+    assert module_of(file) in {*RANK, *ON_TOP}, "give the new module a row in LAYERS"
 
 
 def test_imports_point_one_way(file: Path) -> None:
@@ -154,6 +156,8 @@ def test_no_function_is_over_60_lines(file: Path) -> None:
         ("torch", "from gradproof.program import Leaf", []),
         ("torch.dropin", "from gradproof.check import check_program", []),
         ("torch.dropin", "from gradproof.sweep import run", ["gradproof.sweep.run"]),
+        ("jax.dropin", "from gradproof.check import check_program", []),
+        ("jax.dropin", "from gradproof.torch import program", ["gradproof.torch.program"]),
     ],
 )
 def test_a_misdirected_import_is_noticed(module: str, source: str, bad: list[str]) -> None:

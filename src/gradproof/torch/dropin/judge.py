@@ -11,7 +11,13 @@ import numpy as np
 import torch
 
 from gradproof.check import check_program
-from gradproof.errors import GradcheckError, OutputsChanged, Unsupported
+from gradproof.errors import (
+    GradcheckError,
+    NonDifferentiableWarning,
+    OutputsChanged,
+    UndecidedWarning,
+    Unsupported,
+)
 from gradproof.result import Comparison, Cost, Finding, Result, Verdict
 from gradproof.settings import Effort, Tolerance
 from gradproof.torch.dropin.contracts.any_cotangent import check_any_cotangent
@@ -34,14 +40,6 @@ TINY = 6
 # A Jacobian of more entries than this is not looked at entry by entry in slow mode either, but by so many probes: its
 # arrays would fill the memory, and a probe overlooks no entry that slow mode would see.
 MOST_ENTRIES, SEVERAL = 2**23, 4
-
-
-class NonDifferentiableWarning(UserWarning):
-    """The function has a kink at this point; its gradient is one of several valid ones."""
-
-
-class UndecidedWarning(UserWarning):
-    """The gradient agrees as far as could be told, which is less far than the tolerance asks for."""
 
 
 @dataclass(frozen=True, slots=True)
