@@ -23,7 +23,7 @@ from gradproof.metered import Metered
 from gradproof.program import Program
 from gradproof.reference.steps import signed
 from gradproof.result import Cost, Result, Verdict, worst_of
-from gradproof.settings import Budget, Effort, Settings, Tolerance
+from gradproof.settings import Budget, Detail, Effort, Settings, Tolerance
 
 
 def check(
@@ -38,6 +38,7 @@ def check(
     tolerance: float | Tolerance | None = None,
     seed: int | None = None,
     budget: int | Budget | None = None,
+    detail: Detail = "summary",
 ) -> Result:
     """Tell whether the derivatives of `fn` at these arguments are right. Never raises for a wrong gradient.
 
@@ -52,6 +53,8 @@ def check(
         dtype, 1e-5 in double.
     seed: of the random directions. Default: a fresh one, printed; the same seed gives the same result.
     budget: `Budget(calls=..., seconds=...)`, or a number of calls: the best verdict within it.
+    detail: `"plots"` records the most telling derivative at many steps too, for the plots of a report (about thirty
+        evaluations more).
     """
     settings = Settings.validated(
         modes=modes,
@@ -60,6 +63,7 @@ def check(
         tolerance=tolerance,
         seed=recording.seed(seed),
         budget=budget,
+        detail=detail,
     )
     state = random.getstate()  # adapters look after their frameworks' streams; this one belongs to none
     try:
@@ -113,4 +117,5 @@ def check_program(program: Program, settings: Settings) -> Result:
         cost=Cost(tally.evaluations, tally.pulls, tally.pushes, time.perf_counter() - started),
         seed=settings.seed,
         settings=settings,
+        traces=examined.traces,
     )

@@ -14,8 +14,10 @@ from gradproof.errors import BudgetSpent, Unsupported
 from gradproof.evidence import exhaustive, probes
 from gradproof.evidence.gathered import Gathered, Task
 from gradproof.evidence.plan import Plan, plans
+from gradproof.evidence.trace import trace
 from gradproof.evidence.wording import budget_spent, not_finite, undecided, unsupported
 from gradproof.metered import Metered
+from gradproof.picture import Trace
 from gradproof.program import Array
 from gradproof.reference.steps import coordinate_steps, fixed_steps, signed
 from gradproof.reference.widest import widest
@@ -32,6 +34,7 @@ class Examined:
     notes: tuple[str, ...] = ()
     power: Power | None = None
     empty: bool = False
+    traces: tuple[Trace, ...] = ()
 
     def joined(self, other: Examined) -> Examined:
         weaker = max((p for p in (self.power, other.power) if p), key=lambda power: power.relative, default=None)
@@ -41,6 +44,7 @@ class Examined:
             tuple(dict.fromkeys(self.notes + other.notes)),
             weaker,
             self.empty or other.empty,
+            self.traces + other.traces,
         )
 
 
@@ -80,7 +84,11 @@ def examine(program: Metered, settings: Settings, order: int, generator: np.rand
     findings += mismatches(task, gathered.comparisons, findings)
     findings += tuple(undecided(c) for c in gathered.comparisons if c.verdict is Verdict.UNDECIDED)
     prefix = f"order {order}: " if settings.order > 1 else ""
-    return Examined(gathered.comparisons, findings, (prefix + reason, *note, *program.notes), gathered.power)
+    # A stream of its own, so that asking for plots changes no verdict.
+    stream = np.random.default_rng([settings.seed, order])
+    traces = trace(task, gathered.comparisons, findings, stream) if settings.detail == "plots" else ()
+    notes = (prefix + reason, *note, *program.notes)
+    return Examined(gathered.comparisons, findings, notes, gathered.power, traces=traces)
 
 
 def _exhaustive(task: Task, settings: Settings) -> Gathered:

@@ -35,6 +35,11 @@ def field_of(program: Program) -> Field:
     return Field(program.point, program.value, floor, program.values, _rows(program))
 
 
+def single(program: Program, coordinate: int) -> Field:
+    """One number of the outputs, by itself."""
+    return _combined(program, [(slice(coordinate, coordinate + 1), np.ones(1))])
+
+
 def projected(program: Program, cotangent: Array) -> Field:
     """All outputs combined by one cotangent into a single number."""
     return _combined(program, [(slice(0, program.value.size), cotangent)])
