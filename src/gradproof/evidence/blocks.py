@@ -9,7 +9,7 @@ import numpy as np
 from gradproof.compare import Judgement, Mask, judge
 from gradproof.evidence.gathered import Task
 from gradproof.evidence.scales import negligible
-from gradproof.evidence.wording import kink_remark, stairs_remark
+from gradproof.evidence.wording import REASONS, kink_remark, near_remark, stairs_remark
 from gradproof.norms import largest
 from gradproof.program import Array, Leaf, leaf_at
 from gradproof.reference.estimate import Estimate, Kind, Kinds
@@ -84,11 +84,10 @@ def _negligible(task: Task, numeric: Estimate, pair: tuple[Leaf, Leaf]) -> Mask:
 
 def _reason(kinds: Kinds, task: Task) -> str:
     """Why entries stay undecided: the most frequent cause."""
-    names = {Kind.EDGE: "domain", Kind.JUMP: "jump", Kind.KINK: "kink"}
     counts = np.bincount(kinds.ravel().astype(np.intp), minlength=len(Kind))
     commonest = Kind(int(np.argmax(counts)))
     low = task.reference.inputs and any(leaf.dtype not in ("float64", "complex128") for leaf in task.reference.inputs)
-    return names.get(commonest, "precision" if low else "noise")
+    return REASONS.get(commonest, "precision" if low else "noise")
 
 
 def _entries(mask: Mask, sides: tuple[Array, Estimate, Array], pair: tuple[Leaf, Leaf]) -> tuple[Entry, ...]:
@@ -130,7 +129,7 @@ def kinks_of(task: Task, numeric: Estimate) -> tuple[Finding, ...]:
     if not numeric.kind.any():
         return ()
     findings = []
-    for kind, remark in ((Kind.KINK, kink_remark), (Kind.STAIRS, stairs_remark)):
+    for kind, remark in ((Kind.KINK, kink_remark), (Kind.STAIRS, stairs_remark), (Kind.NEAR, near_remark)):
         rows, columns = np.nonzero(numeric.kind == kind)
         if rows.size:
             output = leaf_at(task.program.outputs, int(columns[0]))

@@ -69,7 +69,8 @@ def block_tolerances(task: Task, numeric: Estimate) -> Array:
             block = (leaf.span, output.span)
             size = numeric.value[block]
             if not plain:
-                size = np.where(numeric.kind[block] <= Kind.STAIRS, np.abs(size) + numeric.spread[block], 0.0)
+                told = (numeric.kind[block] < Kind.EDGE) | (numeric.bar[block] <= np.abs(size))
+                size = np.where(told, np.abs(size) + numeric.spread[block], 0.0)
             result[block] = entry_tolerance(size, rms(size), task.tolerance) + rounding(task, output, leaf)
     return result
 

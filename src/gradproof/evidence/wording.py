@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradproof.program import Program
+from gradproof.reference.estimate import Kind
 from gradproof.result import Comparison, Finding, Place, Verdict
 
 UNDECIDED_HINTS = {
@@ -12,10 +13,14 @@ UNDECIDED_HINTS = {
     "tolerance=.",
     "precision": "The function runs in low precision only; a float64 version, or a wider tolerance=, would decide.",
     "domain": "The point lies on the border of the domain; move it inside.",
+    "steep": "The slope grows without bound here, as that of a root at zero; move the point.",
     "jump": "The function jumps here; move the point.",
     "kink": "The function has a kink here that the steps do not resolve; move the point.",
     "budget": "Allow more calls or seconds in budget=.",
 }
+
+# Why an entry of such a kind stays undecided.
+REASONS = {Kind.KINK: "kink", Kind.EDGE: "domain", Kind.STEEP: "steep", Kind.JUMP: "jump"}
 
 
 def _and_more(count: int) -> str:
@@ -29,6 +34,39 @@ def kink_remark(place: Place, count: int, low: float, high: float) -> Finding:
         place,
         f"{place} has a kink at this point{_and_more(count)}: every value from {low:.6g} to {high:.6g} is a valid "
         "subgradient",
+        "Move the point away from the kink to check an ordinary derivative.",
+    )
+
+
+def near_remark(place: Place, count: int, low: float, high: float) -> Finding:
+    return Finding(
+        "kink",
+        Verdict.RIGHT,
+        place,
+        f"{place} has a kink close by{_and_more(count)}: steps were shortened to stay on this side, where the slope is "
+        f"{0.5 * (low + high):.6g}",
+        "Move the point away from the kink to check with ordinary steps.",
+    )
+
+
+def crowd_remark(most: int, looked: int) -> Finding:
+    return Finding(
+        "kink",
+        Verdict.RIGHT,
+        Place(),
+        f"there are too many kinks to visit each: {looked} derivatives there were looked at one by one, out of those of "
+        f"up to {most:,} coordinates; the rest of the Jacobian was probed as usual",
+        "Move the point away from the kinks, or pass effort='exhaustive'.",
+    )
+
+
+def hidden_kink_remark(place: Place) -> Finding:
+    return Finding(
+        "kink",
+        Verdict.RIGHT,
+        place,
+        f"{place} has a kink at this point that no single coordinate shows; the gradient was held against the slopes on "
+        "both sides of it along random directions",
         "Move the point away from the kink to check an ordinary derivative.",
     )
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gradproof import precision
 from gradproof.norms import dot, rows_dot
@@ -33,6 +34,18 @@ def field_of(program: Program) -> Field:
     for leaf in program.outputs:
         floor[leaf.span] *= precision.of(leaf.dtype).roundoff
     return Field(program.point, program.value, floor, program.values, _rows(program))
+
+
+def selected(program: Program, outputs: NDArray[np.intp]) -> Field:
+    """A few of the outputs, each for itself."""
+    whole = field_of(program)
+    return Field(
+        program.point,
+        program.value[outputs],
+        whole.floor[outputs],
+        lambda points: program.values(points)[:, outputs],
+        whole.rows,
+    )
 
 
 def projected(program: Program, cotangent: Array) -> Field:

@@ -16,6 +16,10 @@ Mask = NDArray[np.bool_]
 
 # One-sided slopes differ for certain when they lie this many bars apart.
 APART = 3.0
+# A kink nearby is worth a remark when the slopes on its sides differ by this share.
+NOTABLE = 0.05
+# A slope is unbounded when it grows like a power of the step between these, rung by rung: a root has 1/2, a jump 1.
+GROWTH = (0.1, 0.9)
 
 
 def classify(central: Estimate, missed: Mask, rungs: Sequence[tuple[int, Slopes]]) -> Estimate:
@@ -41,15 +45,30 @@ def classify(central: Estimate, missed: Mask, rungs: Sequence[tuple[int, Slopes]
     kink = missed & has_right & has_left & apart & _persistent(gap, sided)
     edge = missed & (has_right != has_left)
     jump = missed & ~kink & _constant_rise(rungs)
+    steep = missed & ~kink & ~jump & _unbounded([np.where(has_right, one.right, one.left) for one in sided])
     value = np.where(kink, 0.5 * (right + left), central.value)
     value = np.where(edge, np.where(has_right, right, left), value)
     bar = np.where(kink, sides_bar, central.bar)
     bar = np.where(edge, np.where(has_right, right_bar, left_bar), bar)
-    bar = np.where(jump, np.inf, bar)
+    bar = np.where(jump | steep, np.inf, bar)
     kind = np.where(missed, np.uint8(Kind.ROUGH), np.uint8(Kind.SMOOTH))
-    for mask, label in ((jump, Kind.JUMP), (edge, Kind.EDGE), (kink, Kind.KINK)):
+    for mask, label in ((jump, Kind.JUMP), (edge, Kind.EDGE), (steep, Kind.STEEP), (kink, Kind.KINK)):
         kind = np.where(mask, np.uint8(label), kind)
     return Estimate(value, bar, np.where(kink, 0.5 * gap, 0.0), kind)
+
+
+def with_near_kinks(estimate: Estimate, rungs: Sequence[tuple[int, Slopes]]) -> Estimate:
+    """The same, where a slope is smooth only because the steps were shortened until no kink lay within them."""
+    seen = np.zeros(estimate.kind.shape, dtype=bool)
+    for exponent, slopes in rungs:
+        if exponent <= 0:
+            gap = np.abs(slopes.right - slopes.left)
+            seen |= (gap > APART * (slopes.right_bar + slopes.left_bar)) & (
+                gap > NOTABLE * np.maximum(np.abs(slopes.right), np.abs(slopes.left))
+            )
+    near = seen & (estimate.kind == Kind.SMOOTH)
+    kind = np.where(near, np.uint8(Kind.NEAR), estimate.kind) if near.any() else estimate.kind
+    return Estimate(estimate.value, estimate.bar, estimate.spread, kind)
 
 
 def _persistent(gap: Array, sided: Sequence[Slopes]) -> Mask:
@@ -63,3 +82,12 @@ def _constant_rise(rungs: Sequence[tuple[int, Slopes]]) -> Mask:
     rises = np.stack([slopes.central * 2.0**exponent for exponent, slopes in rungs[:3]])
     mean = np.abs(rises.mean(axis=0))
     return np.asarray((len(rises) == 3) & (mean > 0) & (np.ptp(rises, axis=0) <= 0.2 * mean))
+
+
+def _unbounded(slopes: Sequence[Array]) -> Mask:
+    """The slope grows over the three smallest steps, which are four octaves apart, and does not change its sign."""
+    if len(slopes) < 3:
+        return np.zeros(slopes[0].shape, dtype=bool)
+    small = np.stack(slopes[:3])
+    growth = np.log2(small[:-1] / small[1:]) / 4.0
+    return np.asarray(((growth > GROWTH[0]) & (growth < GROWTH[1])).all(axis=0))

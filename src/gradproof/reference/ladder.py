@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from gradproof.program import Array
 from gradproof.reference.estimate import Estimate, Kind
 from gradproof.reference.field import Field
-from gradproof.reference.kinks import classify
+from gradproof.reference.kinks import classify, with_near_kinks
 from gradproof.reference.lepski import lepski
 from gradproof.reference.stencil import FLOOR_FACTOR, NOISE_FACTOR, PER_STEP, Slopes, first_slopes, slopes
 
@@ -124,7 +124,7 @@ def _walk(
         chosen = _choose(rungs, goal)
         result.put(rows, chosen)
         # A kink is only believed when it stays one down to the smallest step.
-        settled = goal.met(chosen.value, chosen.bar) & (chosen.kind == Kind.SMOOTH)
+        settled = goal.met(chosen.value, chosen.bar) & ((chosen.kind == Kind.SMOOTH) | (chosen.kind == Kind.NEAR))
         settled |= np.logical_and.reduce([rung.unchanged for rung in rungs])
         resolved = settled.all(axis=1)
         rungs = [_rows_of(rung, np.flatnonzero(~resolved)) for rung in rungs]
@@ -149,7 +149,7 @@ def _choose(rungs: Sequence[Rung], goal: Goal) -> Estimate:
     noise = noise_level(ordered)
     value, bar = _believed(ordered, noise.level, noise.steady)
     pairs = [(rung.exponent, rung.slopes) for rung in ordered]
-    plain = classify(Estimate.smooth(value, bar), ~goal.met(value, bar), pairs)
+    plain = with_near_kinks(classify(Estimate.smooth(value, bar), ~goal.met(value, bar), pairs), pairs)
     if not noise.stairs.any():
         return plain
     return _on_stairs(plain, _believed(ordered, noise.height, noise.stairs), noise.stairs)
