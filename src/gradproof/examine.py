@@ -14,9 +14,10 @@ from gradproof.errors import BudgetSpent, Unsupported
 from gradproof.evidence import exhaustive, probes
 from gradproof.evidence.gathered import Gathered, Task
 from gradproof.evidence.measure import draw, measure
+from gradproof.evidence.nans import not_finite
 from gradproof.evidence.plan import Plan, plans
 from gradproof.evidence.sums import Sums, pulls, pushes
-from gradproof.evidence.wording import budget_spent, not_finite, undecided, unsupported
+from gradproof.evidence.wording import budget_spent, undecided, unsupported
 from gradproof.metered import Metered
 from gradproof.program import Array
 from gradproof.reference.steps import coordinate_steps, fixed_steps, signed
@@ -75,7 +76,7 @@ def examine(program: Metered, settings: Settings, order: int, generator: np.rand
                 return Examined(findings=(budget_spent(str(spent)),), notes=program.notes)
             reason += f"; {spent}"
     assert gathered is not None
-    findings += not_finite(program) + gathered.findings
+    findings += not_finite(task) + gathered.findings
     if not gathered.comparisons and all(finding.verdict is Verdict.RIGHT for finding in findings):
         findings += (unsupported(f"a derivative of order {order}", "no mode of it exists", Verdict.UNSUPPORTED),)
     findings = explained(task, findings)

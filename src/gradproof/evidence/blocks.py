@@ -8,6 +8,7 @@ import numpy as np
 
 from gradproof.compare import Judgement, Mask, judge
 from gradproof.evidence.gathered import Task
+from gradproof.evidence.nans import explained
 from gradproof.evidence.scales import negligible
 from gradproof.evidence.wording import REASONS, kink_remark, near_remark, stairs_remark
 from gradproof.norms import largest
@@ -29,15 +30,24 @@ class Measured:
 
 def comparisons_of(task: Task, analytic: dict[str, Array], measured: Measured) -> tuple[Comparison, ...]:
     """One comparison for each mode, output and input."""
+    spoilt = {mode: _spoilt(task, mode, jacobian, measured) for mode, jacobian in analytic.items()}
     return tuple(
-        _compare_block(task, mode, jacobian, measured, (output, leaf))
+        _compare_block(task, mode, jacobian, measured, (output, leaf), spoilt[mode])
         for mode, jacobian in analytic.items()
         for output in task.program.outputs
         for leaf in task.program.inputs
     )
 
 
-def _compare_block(task: Task, mode: str, jacobian: Array, measured: Measured, pair: tuple[Leaf, Leaf]) -> Comparison:
+def _spoilt(task: Task, mode: str, jacobian: Array, measured: Measured) -> Mask | None:
+    if np.isfinite(jacobian).all():
+        return None
+    return explained(mode, jacobian, measured.estimate.kind, task.program.value)
+
+
+def _compare_block(
+    task: Task, mode: str, jacobian: Array, measured: Measured, pair: tuple[Leaf, Leaf], spoilt: Mask | None
+) -> Comparison:
     output, leaf = pair
     block = (leaf.span, output.span)
     analytic, numeric, tolerance = jacobian[block], measured.estimate.block(*block), measured.tolerance[block]
@@ -46,6 +56,8 @@ def _compare_block(task: Task, mode: str, jacobian: Array, measured: Measured, p
     defined = np.isfinite(task.program.value[output.span])
     if not defined.all():
         judgement = Judgement(judgement.wrong & defined, judgement.undecided & defined)
+    if spoilt is not None:
+        judgement = Judgement(judgement.wrong & ~spoilt[block], judgement.undecided & ~spoilt[block])
     verdict, reason = Verdict.RIGHT, ""
     found: tuple[Entry, ...] = ()
     if judgement.wrong.any():

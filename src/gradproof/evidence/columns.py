@@ -12,6 +12,7 @@ from gradproof.evidence.gathered import Task
 from gradproof.evidence.scales import rounding
 from gradproof.evidence.wording import REASONS
 from gradproof.program import Array, Leaf, leaf_at
+from gradproof.reference.bends import Indices
 from gradproof.reference.estimate import Estimate, Kind
 from gradproof.reference.field import selected
 from gradproof.reference.ladder import second_opinion
@@ -64,7 +65,7 @@ def look_at(task: Task, column: Column, modes: tuple[str, ...], sizes: Sizes) ->
     return looks
 
 
-def _analytic(task: Task, mode: str, coordinate: int, outputs: Array) -> Array:
+def _analytic(task: Task, mode: str, coordinate: int, outputs: Indices) -> Array:
     if mode == "forward":
         unit = np.zeros((1, task.steps.size))
         unit[0, coordinate] = 1.0

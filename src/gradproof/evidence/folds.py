@@ -14,7 +14,7 @@ from gradproof.compare import Mask
 from gradproof.evidence.gathered import Task
 from gradproof.evidence.sums import Probe, part
 from gradproof.program import Array, Leaf
-from gradproof.reference.bends import Indices, bent
+from gradproof.reference.bends import Indices, bends
 
 # So many coordinates are followed to the end. Of more, this many are picked.
 MOST = 16
@@ -56,17 +56,23 @@ class Fold:
 
 
 def find_fold(task: Task, probe: Probe) -> Fold | None:
-    """None where nothing bends."""
+    """None where nothing bends, or everything does in the way of noise, which is for the ladder to deal with."""
     outputs = np.zeros(task.program.value.size, dtype=bool)
     inputs = np.zeros(task.steps.size, dtype=bool)
     columns: list[Column] = []
     crowded = False
     for leaf in task.program.inputs:
-        along = bent(task.reference, part(probe.direction, leaf))[0] if leaf.size else np.zeros(0, dtype=bool)
+        if not probe.direction[leaf.span].any():
+            continue
+        seen = bends(task.reference, part(probe.direction, leaf))
+        along = seen.bent[0]
         if not along.any():
             continue
-        search = _Search(task, probe.direction, np.flatnonzero(along))
+        noisy = 2 * np.count_nonzero(seen.abrupt) > np.count_nonzero(along)
+        search = _Search(task, probe.direction, np.flatnonzero(along), PICKED if not noisy else 0)
         found, rest = search.descend(leaf)
+        if rest and noisy:
+            return None
         outputs |= along
         columns += found
         for column in found:
@@ -95,6 +101,7 @@ class _Search:
     task: Task
     direction: Array
     outputs: Indices
+    picked: int = PICKED
 
     def descend(self, leaf: Leaf) -> tuple[list[Column], list[Span]]:
         """The coordinates to blame; of a crowd only some, and the parts that the crowd is in."""
@@ -105,7 +112,7 @@ class _Search:
             if len(parts) > MOST and not crowd:
                 crowd = parts
             if crowd:
-                parts = _picked(parts)
+                parts = _picked(parts, self.picked)
         return self.columns([first for first, _ in parts]), crowd
 
     def _bending(self, parts: list[Span]) -> list[Span]:
@@ -124,7 +131,7 @@ class _Search:
             rows = np.zeros((len(some), self.direction.size))
             for row, (first, last) in zip(rows, some, strict=True):
                 row[first:last] = self.direction[first:last]
-            masks += list(bent(self.task.reference, rows, self.outputs))
+            masks += list(bends(self.task.reference, rows, self.outputs).bent)
         return masks
 
 
@@ -136,8 +143,8 @@ def _halved(parts: list[Span]) -> list[Span]:
     return result
 
 
-def _picked(parts: list[Span]) -> list[Span]:
+def _picked(parts: list[Span], count: int) -> list[Span]:
     """Some of the parts, from all over the leaf."""
-    if len(parts) <= PICKED:
+    if len(parts) <= count:
         return parts
-    return [parts[i] for i in np.linspace(0, len(parts) - 1, PICKED).astype(int)]
+    return [parts[i] for i in np.linspace(0, len(parts) - 1, count).astype(int)]

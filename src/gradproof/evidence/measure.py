@@ -9,6 +9,7 @@ import numpy as np
 from gradproof.evidence.columns import Look, Sizes, look_at
 from gradproof.evidence.folds import Fold, find_fold, with_loudest
 from gradproof.evidence.gathered import Task
+from gradproof.evidence.nans import tainted
 from gradproof.evidence.sums import Probe, Sums, part, sums_of
 from gradproof.norms import dot, rms
 from gradproof.precision import coarsest
@@ -51,11 +52,13 @@ class Evidence:
 
 
 def draw(task: Task) -> Probe:
-    """Outputs that are not finite at the point are left out: they are reported on their own."""
+    """Outputs that are not finite at the point are left out, and inputs that they spoil: see `nans`."""
     direction = random_direction(task.reference, task.steps, task.generator)
     cotangent = signed(task.generator, task.program.value.size)
     finite = np.isfinite(task.program.value)
-    return Probe(direction, cotangent if finite.all() else np.where(finite, cotangent, 0.0))
+    if finite.all():
+        return Probe(direction, cotangent)
+    return Probe(np.where(tainted(task), 0.0, direction), np.where(finite, cotangent, 0.0))
 
 
 def measure(task: Task, drawn: list[Probe], analytic: list[dict[str, Sums]]) -> Evidence:

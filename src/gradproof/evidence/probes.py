@@ -6,13 +6,15 @@ tolerance that grows with the size. A probe beyond its bar is no verdict yet: `b
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from gradproof.compare import CLEAR
 from gradproof.evidence.bisect import Located, Suspect, locate
 from gradproof.evidence.columns import with_looks
 from gradproof.evidence.gathered import Gathered, Task
-from gradproof.evidence.measure import Evidence, Outcome, granted, negligible_change
+from gradproof.evidence.measure import Evidence, granted, negligible_change
 from gradproof.evidence.sums import part
 from gradproof.evidence.wording import (
     REASONS,
@@ -72,14 +74,16 @@ def _judge_pair(task: Task, mode: str, evidence: Evidence, o: int, i: int) -> Co
         # No in-tolerance deviations add up to this much, so some entry must be wrong even if it was not found.
         beyond = excess[worst] > SIGMAS * _loosest(task, tolerance[worst]) + CLEAR * bar[worst]
         verdict = Verdict.WRONG if located.found or beyond else Verdict.RIGHT
-        if beyond and not located.found and outcomes[worst].numeric.kind[i, o] != Kind.SMOOTH:
+        rough = located.kinds | {Kind(int(outcomes[worst].numeric.kind[i, o]))}
+        if beyond and not located.found and rough != {Kind.SMOOTH}:
             # Kinks of opposite sign that could not be told apart allow more than what is left of both.
-            verdict, reason = Verdict.UNDECIDED, _reason(task, outcomes, i, o)
+            verdict, reason = Verdict.UNDECIDED, _reason(task, rough)
     if verdict is Verdict.RIGHT and any(
         bar[k] > max(tolerance[k], negligible_change(task, numeric[k], bar[k], output_leaf))
         for k in range(evidence.pieces)
     ):
-        verdict, reason = Verdict.UNDECIDED, _reason(task, outcomes, i, o)
+        kinds = [Kind(int(outcome.numeric.kind[i, o])) for outcome in outcomes]
+        verdict, reason = Verdict.UNDECIDED, _reason(task, kinds)
     return Comparison(
         order=task.order,
         mode=mode,
@@ -101,9 +105,9 @@ def _loosest(task: Task, granted: float) -> float:
     return granted * max(tolerance.relative, tolerance.of_block) / tolerance.finest if tolerance.finest else granted
 
 
-def _reason(task: Task, outcomes: list[Outcome], i: int, o: int) -> str:
-    kinds = [Kind(int(outcome.numeric.kind[i, o])) for outcome in outcomes]
-    for kind in (Kind.JUMP, Kind.STEEP, Kind.EDGE, Kind.KINK):
+def _reason(task: Task, kinds: Iterable[Kind]) -> str:
+    kinds = set(kinds)
+    for kind in (Kind.JUMP, Kind.STEEP, Kind.EDGE, Kind.STAIRS, Kind.KINK):
         if kind in kinds:
             return REASONS[kind]
     return "precision" if coarsest(task.reference.inputs) is not DOUBLE else "noise"

@@ -6,6 +6,8 @@ with the step itself, and that of a jump not at all. From two steps, what is lef
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,12 +27,26 @@ VISIBLE = 1e-6
 ROUNDINGS = 4 * FLOOR_FACTOR * (CLOSER**-2 + 1) / (1 / CLOSER - 1)
 
 
+# The second difference of a kink falls to CLOSER of itself. One that stays above this is a jump, or noise.
+ABRUPT = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Bends:
+    """Masks (k, M): which outputs bend along each displacement, or leave the domain on a side; which of them do so in
+    the way of jumps and noise."""
+
+    bent: Mask
+    abrupt: Mask
+
+
 @np.errstate(invalid="ignore", over="ignore")
-def bent(program: Program, displacements: Array, outputs: Indices | None = None) -> Mask:
-    """(k, N) -> for each displacement, which of the outputs bend, or leave the domain on a side: (k, M)."""
+def bends(program: Program, displacements: Array, outputs: Indices | None = None) -> Bends:
+    """(k, N) -> for all outputs, or some of them."""
     value = program.value if outputs is None else program.value[outputs]
     roundoff = _roundoffs(program) if outputs is None else _roundoffs(program)[outputs]
     result = np.empty((len(displacements), value.size), dtype=bool)
+    abrupt = np.empty_like(result)
     batch = max(1, CHUNK // (4 * (program.point.size + program.value.size)))
     for first in range(0, len(displacements), batch):
         some = displacements[first : first + batch]
@@ -42,8 +58,10 @@ def bent(program: Program, displacements: Array, outputs: Indices | None = None)
         size = np.maximum(np.abs(value), np.maximum(np.abs(up), np.abs(down)))
         room = VISIBLE * 0.5 * np.abs(up - down) + ROUNDINGS * roundoff * size
         result[first : first + batch] = ~(kink <= room)
+        abrupt[first : first + batch] = np.abs(near) > ABRUPT * np.abs(far)
     # Of an output that is not finite at the point itself nothing can be said along any direction.
-    return np.asarray(result & np.isfinite(value))
+    result &= np.isfinite(value)
+    return Bends(result, result & abrupt)
 
 
 def _roundoffs(program: Program) -> Array:

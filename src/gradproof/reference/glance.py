@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gradproof.norms import largest, rms, rows_dot
+from gradproof.norms import largest, rms, rows_weighed
 from gradproof.program import Array, Program
 from gradproof.reference.field import Field, by_leaf, field_of
 from gradproof.reference.stencil import FLOOR_FACTOR, sample
@@ -93,17 +93,12 @@ def glance_sums(program: Program, cotangent: Array, displacement: Array, strictn
     suspicious = any(
         _suspicious(slope[0, leaf.span], bend[0, leaf.span], field.floor[leaf.span]) for leaf in program.outputs
     )
-    sums = [[_sum(rows[:, leaf.span], cotangent[leaf.span]) for leaf in program.outputs] for rows in (slope, bend)]
+    sums = [
+        [rows_weighed(rows[:, leaf.span], cotangent[leaf.span])[0] for leaf in program.outputs]
+        for rows in (slope, bend)
+    ]
     floor = FLOOR_FACTOR * by_leaf(program, cotangent).floor[None]
     return Glance(np.array([sums[0]]), np.abs(np.array([sums[1]])), floor, strictness), suspicious
-
-
-def _sum(rows: Array, weights: Array) -> float:
-    """What a probe leaves out does not count, not even where it is not finite."""
-    total = rows_dot(rows, weights)[0]
-    if np.isfinite(total) or weights.all():
-        return float(total)
-    return float(np.sum(np.where(weights == 0, 0.0, rows[0] * weights)))
 
 
 def _suspicious(slope: Array, bend: Array, floor: Array) -> bool:

@@ -18,6 +18,8 @@ Mask = NDArray[np.bool_]
 APART = 3.0
 # A kink nearby is worth a remark when the slopes on its sides differ by this share.
 NOTABLE = 0.05
+# log2 of the longest step that counts as near, relative to the first look.
+WITHIN = 4
 # A slope is unbounded when it grows like a power of the step between these, rung by rung: a root has 1/2, a jump 1.
 GROWTH = (0.1, 0.9)
 
@@ -26,11 +28,13 @@ def classify(central: Estimate, missed: Mask, rungs: Sequence[tuple[int, Slopes]
     """Replace the central slopes that missed their goal by what the one-sided slopes allow to say.
 
     At a kink the interval between the one-sided slopes (Clarke's subdifferential along this direction) becomes
-    value +- spread. At the border of the domain the slope of the finite side is the derivative. `rungs` are
+    value +- spread. At the border of the domain the slope of the finite side is the derivative. A slope that is known
+    only because the steps stay on one side of a kink nearby is marked as such. `rungs` are
     (log2 of the step, slopes), smallest step first.
     """
+    within = _kink_within(rungs, missed.shape)
     if not missed.any():
-        return central
+        return Estimate(central.value, central.bar, central.spread, np.where(within, np.uint8(Kind.NEAR), central.kind))
     sided = [
         slopes for _, slopes in rungs if not np.isnan(slopes.right_bar).all() or not np.isnan(slopes.left_bar).all()
     ]
@@ -51,24 +55,35 @@ def classify(central: Estimate, missed: Mask, rungs: Sequence[tuple[int, Slopes]
     bar = np.where(kink, sides_bar, central.bar)
     bar = np.where(edge, np.where(has_right, right_bar, left_bar), bar)
     bar = np.where(jump | steep, np.inf, bar)
+    # Steps that stay on this side of a nearby kink may be too short for the noise. The side that it is not on has the
+    # same slope, and steps as long as they like.
+    better = missed & within & has_right & has_left & ~apart & (np.minimum(right_bar, left_bar) < central.bar)
+    better &= np.abs(central.value - np.where(right_bar < left_bar, right, left)) <= APART * central.bar
+    value = np.where(better, np.where(right_bar < left_bar, right, left), value)
+    bar = np.where(better, np.minimum(right_bar, left_bar), bar)
     kind = np.where(missed, np.uint8(Kind.ROUGH), np.uint8(Kind.SMOOTH))
-    for mask, label in ((jump, Kind.JUMP), (edge, Kind.EDGE), (steep, Kind.STEEP), (kink, Kind.KINK)):
+    near = (within & ~missed) | better
+    for mask, label in (
+        (near, Kind.NEAR),
+        (jump, Kind.JUMP),
+        (edge, Kind.EDGE),
+        (steep, Kind.STEEP),
+        (kink, Kind.KINK),
+    ):
         kind = np.where(mask, np.uint8(label), kind)
     return Estimate(value, bar, np.where(kink, 0.5 * gap, 0.0), kind)
 
 
-def with_near_kinks(estimate: Estimate, rungs: Sequence[tuple[int, Slopes]]) -> Estimate:
-    """The same, where a slope is smooth only because the steps were shortened until no kink lay within them."""
-    seen = np.zeros(estimate.kind.shape, dtype=bool)
+def _kink_within(rungs: Sequence[tuple[int, Slopes]], shape: tuple[int, ...]) -> Mask:
+    """Where the slopes on both sides differ over steps around the first, whatever smaller ones say."""
+    seen = np.zeros(shape, dtype=bool)
     for exponent, slopes in rungs:
-        if exponent <= 0:
+        if exponent <= WITHIN:
             gap = np.abs(slopes.right - slopes.left)
             seen |= (gap > APART * (slopes.right_bar + slopes.left_bar)) & (
                 gap > NOTABLE * np.maximum(np.abs(slopes.right), np.abs(slopes.left))
             )
-    near = seen & (estimate.kind == Kind.SMOOTH)
-    kind = np.where(near, np.uint8(Kind.NEAR), estimate.kind) if near.any() else estimate.kind
-    return Estimate(estimate.value, estimate.bar, estimate.spread, kind)
+    return seen
 
 
 def _persistent(gap: Array, sided: Sequence[Slopes]) -> Mask:
@@ -85,9 +100,10 @@ def _constant_rise(rungs: Sequence[tuple[int, Slopes]]) -> Mask:
 
 
 def _unbounded(slopes: Sequence[Array]) -> Mask:
-    """The slope grows over the three smallest steps, which are four octaves apart, and does not change its sign."""
-    if len(slopes) < 3:
+    """Over the smallest steps, four octaves apart, the slope grows by the same power each time."""
+    if len(slopes) < 5:
         return np.zeros(slopes[0].shape, dtype=bool)
-    small = np.stack(slopes[:3])
+    small = np.stack(slopes[:5])
     growth = np.log2(small[:-1] / small[1:]) / 4.0
-    return np.asarray(((growth > GROWTH[0]) & (growth < GROWTH[1])).all(axis=0))
+    inside = (growth > GROWTH[0]) & (growth < GROWTH[1])
+    return np.asarray(inside.all(axis=0) & (np.ptp(growth, axis=0) < 0.1))
