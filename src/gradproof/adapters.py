@@ -19,7 +19,7 @@ from gradproof.program import Program
 
 GROUP = "gradproof.adapters"
 # Framework to adapter, in the order in which they are asked.
-BUILT_IN = {"torch": "gradproof.torch.adapter"}
+BUILT_IN = {"torch": "gradproof.torch.adapter", "jax": "gradproof.jax.adapter"}
 
 
 class Adapter(Protocol):

@@ -42,3 +42,9 @@ class GradcheckError(RuntimeError):
     def __init__(self, message: str, result: Result | None = None) -> None:
         super().__init__(message)
         self.result = result
+
+
+def first_line(error: BaseException) -> str:
+    """The first sentence or line of a message; those of frameworks run over whole screens."""
+    line = next(iter(str(error).strip().splitlines()), "") or type(error).__name__
+    return line if len(line) <= 160 else line[:157] + "..."

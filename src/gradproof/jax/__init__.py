@@ -1,0 +1,1 @@
+"""The JAX adapter (a function of arrays, seen as a `Program`)."""

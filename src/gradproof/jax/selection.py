@@ -1,0 +1,30 @@
+"""Which leaves to differentiate: path patterns, and the default."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gradproof.errors import UsageError
+from gradproof.jax.leaves import differentiable, is_number
+from gradproof.paths import matching
+
+
+def chosen(named: Sequence[tuple[str, Any]], wrt: object) -> frozenset[str]:
+    """The paths to differentiate. By default all floating and complex arrays; numbers if there is no array at all."""
+    arrays = [path for path, value in named if differentiable(value)]
+    numbers = [path for path, value in named if is_number(value)]
+    if wrt is not None:
+        return matching(wrt, arrays + numbers)
+    if not (arrays or numbers):
+        kinds = ", ".join(f"{path}: {_kind(value)}" for path, value in named[:6]) or "no arguments at all"
+        raise UsageError(
+            f"no floating or complex array among the arguments ({kinds}), so there is nothing to differentiate; "
+            "pass one, as in gradproof.check(fn, jnp.ones(3))"
+        )
+    return frozenset(arrays or numbers)
+
+
+def _kind(value: object) -> str:
+    dtype = getattr(value, "dtype", None)
+    return type(value).__name__ + (f" of {dtype}" if dtype is not None else "")
