@@ -13,9 +13,12 @@ from gradproof.diagnose.findings import explained, mismatches
 from gradproof.errors import BudgetSpent, Unsupported
 from gradproof.evidence import exhaustive, probes
 from gradproof.evidence.gathered import Gathered, Task
+from gradproof.evidence.measure import draw, measure
+from gradproof.evidence.nans import not_finite
 from gradproof.evidence.plan import Plan, plans
+from gradproof.evidence.sums import Sums, pulls, pushes
 from gradproof.evidence.trace import trace
-from gradproof.evidence.wording import budget_spent, not_finite, undecided, unsupported
+from gradproof.evidence.wording import budget_spent, undecided, unsupported
 from gradproof.metered import Metered
 from gradproof.picture import Trace
 from gradproof.program import Array
@@ -77,7 +80,7 @@ def examine(program: Metered, settings: Settings, order: int, generator: np.rand
                 return Examined(findings=(budget_spent(str(spent)),), notes=program.notes)
             reason += f"; {spent}"
     assert gathered is not None
-    findings += not_finite(program) + gathered.findings
+    findings += not_finite(task) + gathered.findings
     if not gathered.comparisons and all(finding.verdict is Verdict.RIGHT for finding in findings):
         findings += (unsupported(f"a derivative of order {order}", "no mode of it exists", Verdict.UNSUPPORTED),)
     findings = explained(task, findings)
@@ -126,16 +129,16 @@ def _rows(task: Task) -> tuple[Array, tuple[Finding, ...]]:
 
 def _probe(task: Task, plan: Plan, settings: Settings) -> Gathered:
     """A few signed probes of all leaves at once."""
-    drawn = [probes.draw(task) for _ in range(plan.probes)]
+    drawn = [draw(task) for _ in range(plan.probes)]
     findings: tuple[Finding, ...] = ()
-    analytic: list[dict[str, probes.Sums]] = [{} for _ in drawn]
+    analytic: list[dict[str, Sums]] = [{} for _ in drawn]
     for mode in task.modes:
         try:
             if mode == "reverse":
-                sums, found = probes.pulls(task, drawn)
+                sums, found = pulls(task, drawn)
                 findings += found
             else:
-                sums = probes.pushes(task, drawn)
+                sums = pushes(task, drawn)
         except Unsupported as missing:
             findings += (_missing(mode, missing, settings),)
             continue
@@ -144,8 +147,7 @@ def _probe(task: Task, plan: Plan, settings: Settings) -> Gathered:
     if not analytic[0] or any(finding.verdict is Verdict.WRONG for finding in findings):
         # A backward that is not even linear has no Jacobian to look for entries in.
         return Gathered((), findings, None)
-    outcomes = [probes.measure(task, probe, sides) for probe, sides in zip(drawn, analytic, strict=True)]
-    gathered = probes.gather(task, outcomes)
+    gathered = probes.gather(task, measure(task, drawn, analytic))
     return Gathered(gathered.comparisons, findings + gathered.findings, gathered.power)
 
 

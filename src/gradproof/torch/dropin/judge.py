@@ -40,6 +40,8 @@ TINY = 6
 # A Jacobian of more entries than this is not looked at entry by entry in slow mode either, but by so many probes: its
 # arrays would fill the memory, and a probe overlooks no entry that slow mode would see.
 MOST_ENTRIES, SEVERAL = 2**23, 4
+# Findings that leave nothing to compare.
+NOT_CHECKABLE = ("random", "nan-value", "nan-both")
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +160,7 @@ def _fails(finding: Finding, result: Result) -> bool:
     """Whether a finding is a failure by itself. Doubt about a block is judged by its deviation instead."""
     if finding.verdict in (Verdict.WRONG, Verdict.ERROR):
         return True
-    return finding.verdict is Verdict.UNDECIDED and (finding.code in ("random", "nan-value") or not result.comparisons)
+    return finding.verdict is Verdict.UNDECIDED and (finding.code in NOT_CHECKABLE or not result.comparisons)
 
 
 def _beyond(comparison: Comparison, tolerance: Tolerance | None) -> bool:
