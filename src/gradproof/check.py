@@ -37,6 +37,8 @@ def check(
     tolerance: float | Tolerance | None = None,
     seed: int | None = None,
     budget: int | Budget | None = None,
+    nondet_tol: float = 0.0,
+    contracts: str | Sequence[str] = "all",
 ) -> Result:
     """Tell whether the derivatives of `fn` at these arguments are right. Never raises for a wrong gradient.
 
@@ -51,9 +53,18 @@ def check(
         dtype, 1e-5 in double.
     seed: of the random directions. Default: a fresh one, printed; the same seed gives the same result.
     budget: `Budget(calls=..., seconds=...)`, or a number of calls: the best verdict within it.
+    nondet_tol: how far two runs of the function, or of its backward, may be apart (beyond rounding).
+    contracts: properties to check beside the numbers, such as `("linear", "pure")`. Default: all that apply; `"none"`.
     """
     settings = Settings.validated(
-        modes=modes, order=order, effort=effort, tolerance=tolerance, seed=seed, budget=budget
+        modes=modes,
+        order=order,
+        effort=effort,
+        tolerance=tolerance,
+        seed=seed,
+        budget=budget,
+        nondet_tol=nondet_tol,
+        contracts=contracts,
     )
     state = random.getstate()  # adapters look after their frameworks' streams; this one belongs to none
     try:

@@ -33,10 +33,14 @@ RANK = {module: rank for rank, row in enumerate(LAYERS) for module in row}
 ADAPTERS = ("torch", "jax", "numpy")
 # torch's own interface, on top of everything: the one place that may use the torch adapter, the core and its texts.
 DROPIN = "torch.dropin"
+# A framework's contracts judge what its adapter translates: they see the adapter, and the core up to its contracts.
+CONTRACTS = "torch.contracts"
 # An adapter translates; it never compares, picks a step or formats.
 SEEN_BY_ADAPTERS = {"errors", "precision", "program", "settings"}
 # Against the arrows, and only inside a function: a result prints itself, and `adapters` looks up who runs the function.
 LAZY = {("result", "render"), ("adapters", "torch"), ("adapters", "jax"), ("adapters", "numpy")}
+# Above the adapter, in the adapter's own folder.
+ABOVE = (DROPIN, CONTRACTS)
 
 
 @dataclass(frozen=True)
@@ -69,9 +73,10 @@ def package_of(file: Path) -> str:
 
 
 def module_of(file: Path) -> str:
-    """The row's name: the top-level module or folder that the file belongs to. A drop-in is no part of its adapter."""
+    """The row's name: the top-level module or folder that the file belongs to. What sits above an adapter is no part of
+    it."""
     parts = file.relative_to(SOURCE).parts
-    return DROPIN if parts[:2] == ("torch", "dropin") else parts[0].removesuffix(".py")
+    return ".".join(parts[:2]) if ".".join(parts[:2]) in ABOVE else parts[0].removesuffix(".py")
 
 
 def misdirected(module: str, tree: ast.AST, package: str = "gradproof") -> list[str]:
@@ -83,10 +88,14 @@ def misdirected(module: str, tree: ast.AST, package: str = "gradproof") -> list[
 def _allowed(module: str, found: Import) -> bool:
     parts = found.name.split(".")
     target = parts[1] if len(parts) > 1 and parts[1] in RANK else "__init__"
+    if module in ADAPTERS and ".".join(parts[1:3]) == CONTRACTS:
+        return False
     if target == module or (found.lazy and (module, target) in LAZY):
         return True
     if module == DROPIN:
         return target in ("torch", "render") or RANK[target] <= RANK["check"]
+    if module == CONTRACTS:
+        return DROPIN not in found.name and (target == "torch" or RANK[target] <= RANK["contracts"])
     if module in ADAPTERS:
         return target in SEEN_BY_ADAPTERS
     return target not in ADAPTERS and RANK[target] <= RANK[module]
@@ -111,7 +120,7 @@ def file(request: pytest.FixtureRequest) -> Path:
 
 
 def test_the_module_has_a_place_among_the_layers(file: Path) -> None:
-    assert module_of(file) in {*RANK, DROPIN}, "give the new module a row in LAYERS"
+    assert module_of(file) in {*RANK, *ABOVE}, "give the new module a row in LAYERS"
 
 
 def test_imports_point_one_way(file: Path) -> None:
@@ -151,6 +160,11 @@ def test_no_function_is_over_60_lines(file: Path) -> None:
         ("torch", "from gradproof.program import Leaf", []),
         ("torch.dropin", "from gradproof.check import check_program", []),
         ("torch.dropin", "from gradproof.sweep import run", ["gradproof.sweep.run"]),
+        ("torch.contracts", "from gradproof.contracts.linear import check_linear", []),
+        ("torch.contracts", "from gradproof.torch.modes import nodes", []),
+        ("torch.contracts", "from gradproof.torch.dropin.judge import judge", ["gradproof.torch.dropin.judge.judge"]),
+        ("torch.contracts", "from gradproof.check import check", ["gradproof.check.check"]),
+        ("torch", "from gradproof.torch.contracts.pulls import pull", ["gradproof.torch.contracts.pulls.pull"]),
     ],
 )
 def test_a_misdirected_import_is_noticed(module: str, source: str, bad: list[str]) -> None:

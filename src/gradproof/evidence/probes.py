@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gradproof.compare import CLEAR
+from gradproof.contracts.adjoint import Modes
 from gradproof.contracts.linear import check_linear, combination, loudness
 from gradproof.evidence.bisect import Located, Suspect, locate
 from gradproof.evidence.gathered import Gathered, Task, restricted
@@ -96,7 +97,9 @@ def pulls(task: Task, drawn: list[Probe]) -> tuple[list[Sums], tuple[Finding, ..
         sums.append(found)
     del gradient, terms  # at a million coordinates every vector counts
     assert expected is not None
-    return sums, check_linear(program, mixed[0], program.pull(mixed)[0], expected, task.tolerance)
+    if "linear" not in task.contracts:
+        return sums, ()
+    return sums, check_linear(program, mixed[0], program.pull(mixed)[0], expected, task.tolerance, task.nondet_tol)
 
 
 def pushes(task: Task, drawn: list[Probe]) -> list[Sums]:
@@ -113,6 +116,21 @@ def pushes(task: Task, drawn: list[Probe]) -> list[Sums]:
                 _enter(found, (i, o), terms, largest(tangent[output.span]) / length)
         sums.append(found)
     return sums
+
+
+def modes(task: Task, analytic: list[dict[str, Sums]]) -> list[Modes]:
+    """The same sums by both modes, for every pair of leaves."""
+    return [
+        Modes(
+            output,
+            leaf,
+            np.array([one["reverse"].total[i, o] for one in analytic]),
+            np.array([one["forward"].total[i, o] for one in analytic]),
+            np.array([max(sums.size[i, o] for sums in one.values()) for one in analytic]),
+        )
+        for o, output in enumerate(task.program.outputs)
+        for i, leaf in enumerate(task.program.inputs)
+    ]
 
 
 def _empty_sums(task: Task) -> Sums:
