@@ -39,6 +39,8 @@ def check(
     seed: int | None = None,
     budget: int | Budget | None = None,
     detail: Detail = "summary",
+    nondet_tol: float = 0.0,
+    contracts: str | Sequence[str] = "all",
 ) -> Result:
     """Tell whether the derivatives of `fn` at these arguments are right. Never raises for a wrong gradient.
 
@@ -55,6 +57,8 @@ def check(
     budget: `Budget(calls=..., seconds=...)`, or a number of calls: the best verdict within it.
     detail: `"plots"` records the most telling derivative at many steps too, for the plots of a report (about thirty
         evaluations more).
+    nondet_tol: how far two runs of the function, or of its backward, may be apart (beyond rounding).
+    contracts: properties to check beside the numbers, such as `("linear", "pure")`. Default: all that apply; `"none"`.
     """
     settings = Settings.validated(
         modes=modes,
@@ -64,6 +68,8 @@ def check(
         seed=recording.seed(seed),
         budget=budget,
         detail=detail,
+        nondet_tol=nondet_tol,
+        contracts=contracts,
     )
     state = random.getstate()  # adapters look after their frameworks' streams; this one belongs to none
     try:

@@ -28,19 +28,23 @@ LAYERS = (
     ("examine", "adapters", "recording"),
     ("check",),
     ("attempt",),
-    ("render", "torch", "jax", "numpy", "sweep", "cli"),
+    ("render", "torch", "jax", "numpy", "sweep"),
     ("__init__",),
+    ("cli",),
     ("__main__",),
 )
 RANK = {module: rank for rank, row in enumerate(LAYERS) for module in row}
 ADAPTERS = ("torch", "jax", "numpy")
-# A framework's own interface, contracts and catalogue, on top of everything: they may use its adapter, the core and
-# its texts.
-ON_TOP = ("torch.dropin", "jax.dropin", "jax.contracts", "jax.catalogue")
+# A framework's own interface and catalogue, on top of everything: they may use its adapter, the core and its texts.
+ON_TOP = ("torch.dropin", "jax.dropin", "jax.catalogue")
+# A framework's contracts judge what its adapter translates: they see the adapter, and the core up to its contracts.
+CONTRACTS = ("torch.contracts", "jax.contracts")
 # An adapter translates; it never compares, picks a step or formats.
 SEEN_BY_ADAPTERS = {"batching", "errors", "paths", "precision", "program", "settings", "streams"}
 # Against the arrows, and only inside a function: a result prints itself, and `adapters` looks up who runs the function.
 LAZY = {("result", "render"), ("adapters", "torch"), ("adapters", "jax"), ("adapters", "numpy")}
+# Above the adapter, in the adapter's own folder.
+ABOVE = (*ON_TOP, *CONTRACTS)
 
 
 @dataclass(frozen=True)
@@ -73,10 +77,11 @@ def package_of(file: Path) -> str:
 
 
 def module_of(file: Path) -> str:
-    """The row's name: the top-level module or folder that the file belongs to. A drop-in is no part of its adapter."""
+    """The row's name: the top-level module or folder that the file belongs to. What sits above an adapter is no part of
+    it."""
     parts = file.relative_to(SOURCE).parts
     folder = ".".join(parts[:2])
-    return folder if folder in ON_TOP else parts[0].removesuffix(".py")
+    return folder if folder in ABOVE else parts[0].removesuffix(".py")
 
 
 def misdirected(module: str, tree: ast.AST, package: str = "gradproof") -> list[str]:
@@ -88,10 +93,16 @@ def misdirected(module: str, tree: ast.AST, package: str = "gradproof") -> list[
 def _allowed(module: str, found: Import) -> bool:
     parts = found.name.split(".")
     target = parts[1] if len(parts) > 1 and parts[1] in RANK else "__init__"
+    if module in ADAPTERS and ".".join(parts[1:3]) in CONTRACTS:
+        return False
     if target == module or (found.lazy and (module, target) in LAZY):
         return True
+    framework = module.split(".", maxsplit=1)[0]
     if module in ON_TOP:
-        return target in (module.split(".", maxsplit=1)[0], "render") or RANK[target] <= RANK["check"]
+        return target in (framework, "render") or RANK[target] <= RANK["check"]
+    if module in CONTRACTS:
+        above = ".".join(parts[1:3]) in ON_TOP
+        return not above and (target == framework or RANK[target] <= RANK["contracts"])
     if module in ADAPTERS:
         return target in SEEN_BY_ADAPTERS
     return target not in ADAPTERS and RANK[target] <= RANK[module]
@@ -116,7 +127,7 @@ def file(request: pytest.FixtureRequest) -> Path:
 
 
 def test_the_module_has_a_place_among_the_layers(file: Path) -> None:
-    assert module_of(file) in {*RANK, *ON_TOP}, "give the new module a row in LAYERS"
+    assert module_of(file) in {*RANK, *ABOVE}, "give the new module a row in LAYERS"
 
 
 def test_imports_point_one_way(file: Path) -> None:
@@ -158,6 +169,11 @@ def test_no_function_is_over_60_lines(file: Path) -> None:
         ("torch.dropin", "from gradproof.sweep import run", ["gradproof.sweep.run"]),
         ("jax.dropin", "from gradproof.check import check_program", []),
         ("jax.dropin", "from gradproof.torch import program", ["gradproof.torch.program"]),
+        ("torch.contracts", "from gradproof.contracts.linear import check_linear", []),
+        ("torch.contracts", "from gradproof.torch.modes import nodes", []),
+        ("torch.contracts", "from gradproof.torch.dropin.judge import judge", ["gradproof.torch.dropin.judge.judge"]),
+        ("torch.contracts", "from gradproof.check import check", ["gradproof.check.check"]),
+        ("torch", "from gradproof.torch.contracts.pulls import pull", ["gradproof.torch.contracts.pulls.pull"]),
     ],
 )
 def test_a_misdirected_import_is_noticed(module: str, source: str, bad: list[str]) -> None:

@@ -9,7 +9,7 @@ import torch
 
 from gradproof.batching import ELEMENTS, FEW, FEW_VALUES, Known, Lane, Way, Work
 from gradproof.errors import Unsupported, first_line
-from gradproof.program import Array, Leaf, Skipped, Tally
+from gradproof.program import Array, Leaf, Skipped, Tally, read_only
 from gradproof.torch.calls import Call, UserCall, double
 from gradproof.torch.gradientcall import GradientCall
 from gradproof.torch.leaves import rows_of
@@ -44,8 +44,8 @@ class TorchProgram:
         self.skipped: tuple[Skipped, ...] = call.skipped
         value = np.empty(call.outputs.size)
         call.outputs.write_single(self._values, value)
-        self.point = _read_only(point)
-        self.value = _read_only(value)
+        self.point = read_only(point)
+        self.value = read_only(value)
         most = max(1, ELEMENTS // max(1, point.size + value.size))
         roundoff = max(call.inputs.roundoff, call.outputs.roundoff)
         self._lanes = {
@@ -293,9 +293,3 @@ class TorchProgram:
             tangents = forward(self.run_dual, points, self.call.forms.arguments(self.call.inputs.single(row)))
             self.call.outputs.write_single(tangents, target)
             self.tally.pushes += 1
-
-
-def _read_only(array: Array) -> Array:
-    view = array.view()
-    view.flags.writeable = False
-    return view

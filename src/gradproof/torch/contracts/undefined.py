@@ -1,8 +1,7 @@
-"""R14: a cotangent that is not there acts like zeros, and so does a tangent that is not there."""
+"""A cotangent that is not there acts like zeros, and so does a tangent that is not there (R14 of the drop-in)."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,11 +13,15 @@ from gradproof.errors import GradcheckError
 from gradproof.program import Spot
 from gradproof.reference.steps import signed
 from gradproof.result import Finding, Place, Verdict
-from gradproof.torch.dropin.contracts.pulls import Gradients, numbers, pull
+from gradproof.torch.contracts.pulls import Gradients, numbers, pull
+from gradproof.torch.contracts.subject import Subject
 from gradproof.torch.torchprogram import TorchProgram
 
+# Of more outputs, or inputs, than this only so many are left out in turn.
+MOST = 4
 # What an absent gradient may be instead: zero but for rounding.
 ROUNDING = 1e-12
+HINT = "In backward, treat a grad_output that is None as zeros, or leave ctx.set_materialize_grads(True) on."
 
 
 class _Undefined(torch.autograd.Function):
@@ -33,18 +36,33 @@ class _Undefined(torch.autograd.Function):
         return None
 
 
-def check_undefined_cotangents(program: TorchProgram, cotangents: list[torch.Tensor]) -> tuple[Finding, ...]:
+def check_undefined(subject: Subject) -> tuple[Finding, ...]:
+    """Cotangents, and tangents if there is a forward mode to speak of."""
+    try:
+        found = check_undefined_cotangents(subject.program, subject.cotangents, MOST)
+    except GradcheckError as refused:
+        cause = refused.__cause__
+        sentence = f"{str(refused).splitlines()[0]} ({type(cause).__name__}: {cause})"
+        return (Finding("undefined", Verdict.WRONG, Place(), sentence, HINT),)
+    if found or not subject.forward or len(subject.program.inputs) < 2:
+        return found
+    return check_undefined_tangents(subject.program, subject.generator, MOST)
+
+
+def check_undefined_cotangents(
+    program: TorchProgram, cotangents: list[torch.Tensor], most: int | None = None
+) -> tuple[Finding, ...]:
     """All cotangents undefined together; then each alone, beside the others, against zeros in its place."""
-    values = program.graph.values
+    values = program.traced.values
     kept = [i for i, value in enumerate(values) if value.requires_grad]
     none: Gradients = [None] * len(program.inputs)
-    trials = [(kept, none)] if kept else []
+    trials: list[tuple[list[int], Gradients | None]] = [(kept, none)] if kept else []
     if len(kept) > 1:
-        trials += [([i], _with_zeros(program, cotangents, i)) for i in kept]
-    for missing, expected in trials:
+        trials += [([i], None) for i in kept[:most]]
+    for missing, zeros in trials:
+        expected = zeros if zeros is not None else _with_zeros(program, cotangents, missing[0])
         found = _compare(program, cotangents, missing, expected)
         if found:
-            _warn()
             return found
     return ()
 
@@ -65,11 +83,9 @@ def _compare(
     try:
         gradients = pull(program, cotangents, through)
     except Exception as error:
-        _warn()
         raise GradcheckError(
             f"Expected backward function to handle undefined output grads: it raised {type(error).__name__} when the "
-            f"grad_output of {which} was undefined.\n  next      In backward, treat a grad_output that is None as "
-            "zeros, or leave ctx.set_materialize_grads(True) on."
+            f"grad_output of {which} was undefined.\n  next      {HINT}"
         ) from error
     for leaf, gradient, wanted in zip(program.inputs, gradients, expected, strict=True):
         if not _same(gradient, wanted):
@@ -82,7 +98,7 @@ def _compare(
                     if wanted is None
                     else "Expected backward function to handle undefined output grads as zeros: the gradient of "
                     f"{leaf.path} is another one when the grad_output of {which} is undefined",
-                    "In backward, treat a grad_output that is None as zeros.",
+                    HINT,
                 ),
             )
     return ()
@@ -96,22 +112,15 @@ def _same(gradient: torch.Tensor | None, wanted: torch.Tensor | None) -> bool:
     return torch.allclose(gradient, wanted, equal_nan=True)
 
 
-def _warn() -> None:
-    warnings.warn(
-        "Backwards compatibility: New undefined gradient support checking feature found a failure; "
-        "check_undefined_grad=False leaves it out.",
-        UserWarning,
-        stacklevel=5,
-    )
-
-
-def check_undefined_tangents(program: TorchProgram, generator: np.random.Generator) -> tuple[Finding, ...]:
+def check_undefined_tangents(
+    program: TorchProgram, generator: np.random.Generator, most: int | None = None
+) -> tuple[Finding, ...]:
     """For each input: all others have random tangents, and its own is once zeros, once absent."""
     with torch.enable_grad(), forward_ad.dual_level():
         forms = program.call.forms
-        points = [point.detach() for point in program.graph.points]
+        points = [point.detach() for point in program.traced.points]
         tangents = forms.arguments(program.call.inputs.single(signed(generator, program.point.size)))
-        for missing, leaf in enumerate(program.inputs):
+        for missing, leaf in enumerate(program.inputs[:most]):
             zeros, absent = (
                 _tangents(program, points, tangents, missing, kind)
                 for kind in (torch.zeros_like(tangents[missing]), None)
@@ -120,7 +129,7 @@ def check_undefined_tangents(program: TorchProgram, generator: np.random.Generat
                 if not _same(other, one):
                     return (
                         Finding(
-                            "undefined-tangent",
+                            "undefined",
                             Verdict.WRONG,
                             Place(Spot(output.path), Spot(leaf.path)),
                             f"Mismatch in tangent values for {output.path} when the tangent of {leaf.path} is "

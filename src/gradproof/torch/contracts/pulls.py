@@ -32,12 +32,20 @@ def pull(
     """The gradients of all inputs, of all outputs together or of one of them. `through` may put something between
     output i and its cotangent. If the graph turns out to serve only once, the function is traced again."""
     used = program.used
+    program.tally.pulls += 1
     try:
-        return _grad(program.graph, cotangents, through, only, batched)
+        return _grad(program.graph, cotangents, through, only, batched=batched)
     except Exception:
         if not used:
             raise
-        return _grad(program.renewed(), cotangents, through, only, batched)
+        return _grad(program.renewed(), cotangents, through, only, batched=batched)
+
+
+def pulled(
+    values: Sequence[torch.Tensor], points: Sequence[torch.Tensor], cotangents: Sequence[torch.Tensor]
+) -> Gradients:
+    """The same through a graph that is used for this alone."""
+    return _grad(Graph(points, values), cotangents, None, None, batched=False)
 
 
 def numbers(gradient: torch.Tensor) -> torch.Tensor:
@@ -50,12 +58,31 @@ def same(one: torch.Tensor, other: torch.Tensor) -> bool:
     return torch.equal(numbers(one), numbers(other))
 
 
+def spread(before: torch.Tensor | None, after: torch.Tensor | None) -> float:
+    """How far two gradients are apart; one that is not there is zero, and NaN is like NaN."""
+    if before is None and after is None:
+        return 0.0
+    one, other = (None if gradient is None else numbers(gradient) for gradient in (before, after))
+    if one is not None and other is not None and same(one, other):
+        return 0.0
+    difference = one - other if one is not None and other is not None else one if other is None else other
+    assert difference is not None
+    return float(difference.detach().abs().nan_to_num(0.0).max()) if difference.numel() else 0.0
+
+
+def largest(gradient: torch.Tensor | None) -> float:
+    if gradient is None or not gradient.numel():
+        return 0.0
+    return float(numbers(gradient).detach().abs().nan_to_num(0.0, posinf=0.0).max())
+
+
 def _grad(
     graph: Graph,
     cotangents: Sequence[torch.Tensor],
     through: Callable[[int, torch.Tensor], torch.Tensor] | None,
     only: int | None,
-    batched: bool,  # noqa: FBT001  torch's own switch
+    *,
+    batched: bool,
 ) -> Gradients:
     kept = [i for i, value in enumerate(graph.values) if value.requires_grad and only in (None, i)]
     if not kept:

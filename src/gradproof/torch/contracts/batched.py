@@ -1,4 +1,4 @@
-"""R15, R16: a batch of cotangents, or of tangents, gives what they give one by one."""
+"""A batch of cotangents, or of tangents, gives what they give one by one (R15 and R16 of the drop-in)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gradproof.errors import GradcheckError
 from gradproof.program import Spot
 from gradproof.reference.steps import signed
 from gradproof.result import Finding, Place, Verdict
-from gradproof.torch.dropin.contracts.pulls import numbers, pull, random_cotangents
+from gradproof.torch.contracts.pulls import numbers, pull, random_cotangents
 from gradproof.torch.torchprogram import TorchProgram
 
 REVERSE = "gradcheck or gradgradcheck failed while testing batched gradient computation"
@@ -49,9 +49,7 @@ def _compared(program: TorchProgram, rows: Sequence[Sequence[torch.Tensor]], onl
     for i, leaf in enumerate(program.inputs):
         if not _agree(batched[i], [row[i] for row in looped]):
             hint = "Look for operations in backward that mix the rows of a batch, or write a vmap rule."
-            return (
-                Finding("batched", Verdict.WRONG, Place(None, Spot(leaf.path)), _differs(REVERSE, leaf.path), hint),
-            )
+            return (Finding("vmap", Verdict.WRONG, Place(None, Spot(leaf.path)), _differs(REVERSE, leaf.path), hint),)
     return ()
 
 
@@ -75,7 +73,7 @@ def check_batched_push(program: TorchProgram, generator: np.random.Generator) ->
                 if not _agree(together, alone):
                     place = Place(Spot(output.path), Spot(leaf.path))
                     hint = "Look for operations in jvp that mix the rows of a batch, or write a vmap rule."
-                    return (Finding("batched", Verdict.WRONG, place, _differs(FORWARD, output.path), hint),)
+                    return (Finding("vmap", Verdict.WRONG, place, _differs(FORWARD, output.path), hint),)
     return ()
 
 

@@ -1,4 +1,5 @@
-"""Backward takes a cotangent of any size and memory layout: torch's engine hands it whatever the next layer made."""
+"""Backward takes a cotangent of any size and memory layout: torch's engine hands it whatever the next layer made. For
+the drop-in, in two pulls; the native check has `contracts.linear` and `layouts`."""
 
 from __future__ import annotations
 
@@ -7,8 +8,7 @@ import torch
 from gradproof import precision
 from gradproof.program import Spot
 from gradproof.result import Finding, Place, Verdict
-from gradproof.torch.dropin.contracts.pulls import Gradients, numbers, pull, same
-from gradproof.torch.dropin.options import Options
+from gradproof.torch.contracts.pulls import Gradients, numbers, pull, same
 from gradproof.torch.torchprogram import TorchProgram
 
 # A power of two changes no digit. Half precision has no room for a large one.
@@ -16,14 +16,14 @@ LARGE, SMALL = 2.0**20, 2.0**2
 
 
 def check_any_cotangent(
-    program: TorchProgram, cotangents: list[torch.Tensor], gradients: Gradients, options: Options
+    program: TorchProgram, cotangents: list[torch.Tensor], gradients: Gradients, nondet_tol: float
 ) -> tuple[Finding, ...]:
     """`gradients` are those of the cotangents as they are; here they are larger, and not contiguous."""
     if not any(value.requires_grad for value in program.graph.values):
         return ()
     roundoff = precision.coarsest(program.inputs + program.outputs).roundoff
     factor = LARGE if roundoff <= precision.SINGLE.roundoff else SMALL
-    slack = (2**14 * roundoff, options.nondet_tol * factor)
+    slack = (2**14 * roundoff, nondet_tol * factor)
     found = _differs(gradients, pull(program, [_scattered(one * factor) for one in cotangents]), factor, slack)
     if found is None:
         return ()
@@ -35,7 +35,9 @@ def check_any_cotangent(
         what, hint = "more than its size", "Look for clamp, abs, sign or a comparison applied to grad_output."
     sentence = f"backward depends on {what}: the same grad_output, {'other strides' if larger is None else 'scaled'}, "
     sentence += f"gives another gradient of {path}"
-    return (Finding("cotangent", Verdict.WRONG, Place(None, Spot(path)), sentence, hint),)
+    return (
+        Finding("layout" if larger is None else "nonlinear", Verdict.WRONG, Place(None, Spot(path)), sentence, hint),
+    )
 
 
 def _scattered(tensor: torch.Tensor) -> torch.Tensor:
