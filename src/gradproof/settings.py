@@ -60,7 +60,7 @@ class Budget:
 class Settings:
     """See `gradproof.check` for the meaning of each. `modes=None` means: all that exist. `step` is the first step of
     every coordinate; None means: chosen for its scale and format. `jitter` is how far two calls at the same point may
-    differ."""
+    differ. Orders below `lowest` are passed over: a sweep has a verdict for each order."""
 
     modes: tuple[Mode, ...] | None
     order: int
@@ -70,6 +70,7 @@ class Settings:
     budget: Budget
     step: float | None = None
     jitter: float = 0.0
+    lowest: int = 1
 
     @classmethod
     def validated(
@@ -83,6 +84,7 @@ class Settings:
         budget: int | Budget | None = None,
         step: float | None = None,
         jitter: float = 0.0,
+        lowest: int = 1,
     ) -> Settings:
         return cls(
             _modes(modes),
@@ -93,6 +95,7 @@ class Settings:
             _budget(budget),
             _step(step),
             jitter,
+            lowest,
         )
 
 

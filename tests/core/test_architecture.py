@@ -16,7 +16,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 
 # A module may import from its own row and from the rows above it. A new module needs a place here.
 LAYERS = (
-    ("errors", "program", "cases"),
+    ("errors", "program", "cases", "selection"),
     ("precision", "settings", "norms"),
     ("result", "metered"),
     ("reference",),
@@ -34,7 +34,7 @@ ADAPTERS = ("torch", "jax", "numpy")
 # torch's own interface, on top of everything: the one place that may use the torch adapter, the core and its texts.
 DROPIN = "torch.dropin"
 # An adapter translates; it never compares, picks a step or formats.
-SEEN_BY_ADAPTERS = {"errors", "precision", "program", "settings"}
+SEEN_BY_ADAPTERS = {"errors", "precision", "program", "settings", "cases", "selection"}
 # Against the arrows, and only inside a function: a result prints itself, and `adapters` looks up who runs the function.
 LAZY = {("result", "render"), ("adapters", "torch"), ("adapters", "jax"), ("adapters", "numpy")}
 
