@@ -16,8 +16,9 @@ FILES = sorted(SOURCE.rglob("*.py"))
 
 # A module may import from its own row and from the rows above it. A new module needs a place here.
 LAYERS = (
-    ("errors", "program", "cases", "selection"),
+    ("errors", "program", "cases", "selection", "environment"),
     ("precision", "settings", "norms"),
+    ("picture",),
     ("result", "metered"),
     ("reference",),
     ("compare",),

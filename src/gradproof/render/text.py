@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from textwrap import shorten
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from gradproof.result import Comparison, Cost, Entry, Finding, Power, Result, Verdict
 
 if TYPE_CHECKING:
@@ -106,7 +104,7 @@ def _digits(comparisons: Sequence[Comparison]) -> str:
 
 def _wrong_pairs(result: Result) -> list[Line]:
     wrong = [comparison for comparison in result.comparisons if comparison.verdict is Verdict.WRONG]
-    wrong.sort(key=_excess, reverse=True)
+    wrong.sort(key=lambda comparison: comparison.excess, reverse=True)
     listed: list[Line] = []
     for comparison in wrong[:LISTED]:
         where = f"{_place(comparison)}: {_share(comparison)}"
@@ -191,20 +189,6 @@ def _numbers(entry: Entry) -> str:
     else:
         numeric = f"numeric {with_bar(entry.numeric, entry.bar, place)}"
     return f"{analytic}, {numeric}, tolerance {_two_digits(entry.tolerance)}"
-
-
-def _excess(comparison: Comparison) -> float:
-    """How many tolerances off: what "worst first" means across blocks of different size."""
-    if comparison.worst is not None:
-        deviation, tolerance = comparison.worst.deviation, comparison.worst.tolerance
-    elif comparison.deviation.size:
-        index = int(np.argmax(comparison.deviation))
-        deviation, tolerance = float(comparison.deviation.flat[index]), float(np.max(comparison.tolerance))
-    else:
-        return 0.0
-    if math.isnan(deviation):
-        return math.inf
-    return deviation / tolerance if tolerance > 0 else math.inf
 
 
 def _power(power: Power) -> str:
