@@ -47,13 +47,16 @@ class Traits:
     device: str = ""
 
 
+UNKNOWN = Traits()
+
+
 @dataclass(frozen=True, slots=True)
 class Case:
     """`name` is stable and unique in its catalogue. `make` builds the call, each time the same for the same seed."""
 
     name: str
     make: Callable[[int], Call]
-    traits: Traits = Traits()
+    traits: Traits = UNKNOWN
 
 
 class Catalogue(Protocol):

@@ -30,6 +30,9 @@ class Selection:
         return not self.operators or any(fnmatchcase(operator, glob) for glob in self.operators)
 
 
+EVERYTHING = Selection()
+
+
 @runtime_checkable
 class Narrowable(Protocol):
     """A catalogue that leaves out what is not wanted before it spends time on it."""

@@ -7,19 +7,18 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from gradproof.cases import Case, Catalogue
+from gradproof import collect
+from gradproof.cases import Case, Catalogue, Recipe
 from gradproof.errors import UsageError
-from gradproof.selection import Narrowable, Searchable, Selection
+from gradproof.selection import EVERYTHING, Narrowable, Searchable, Selection
 
 GROUP = "gradproof.catalogues"
 BUILT_IN = {
@@ -30,7 +29,7 @@ BUILT_IN = {
 }
 
 
-def load(spec: str, selection: Selection = Selection()) -> Catalogue:  # noqa: B008 - a frozen value
+def load(spec: str, selection: Selection = EVERYTHING) -> Catalogue:
     """The catalogue of this name, without what the selection leaves out where it can do that itself."""
     catalogue = _catalogue_of(_found(spec), spec)
     return catalogue.narrowed(selection) if isinstance(catalogue, Narrowable) else catalogue
@@ -42,54 +41,52 @@ def names() -> list[str]:
 
 
 def _found(spec: str) -> Any:
-    if spec.endswith(".py") or Path(spec).is_file():
-        return _module_at(Path(spec))
     for entry in entry_points(group=GROUP):
         if entry.name == spec:
             return entry.load()
-    module, _, name = BUILT_IN.get(spec, spec).partition(":")
-    try:
-        loaded = importlib.import_module(module)
-    except ModuleNotFoundError as missing:
-        if missing.name is None or not f"{module}.".startswith(f"{missing.name}."):
-            raise  # the catalogue's module is there; something that it needs is not
+    source, colon, name = BUILT_IN.get(spec, spec).partition(":")
+    if spec in BUILT_IN and find_spec(spec.partition(".")[0]) is None:
+        raise UsageError(f"the catalogue {spec!r} needs {spec.partition('.')[0]}, which is not installed")
+    if not _exists(source):
         raise UsageError(
             f"there is no catalogue {spec!r}; write one of {', '.join(names())}, a file such as path/to/cases.py, "
             "or package.module:name"
-        ) from missing
-    return getattr(loaded, name) if name else loaded
+        )
+    module = collect.load(source)
+    return getattr(module, name) if colon else module
 
 
-def _module_at(path: Path) -> ModuleType:
-    """A file, loaded under a name of its own, with its folder on the path like that of a script."""
-    if not path.is_file():
-        raise UsageError(f"there is no file {str(path)!r} to take cases from")
-    name = f"gradproof_cases_{path.stem}"
-    made = importlib.util.spec_from_file_location(name, path)
-    assert made is not None
-    assert made.loader is not None
-    module = importlib.util.module_from_spec(made)
-    sys.modules[name] = module
-    folder = str(path.parent.resolve())
-    if folder not in sys.path:
-        sys.path.append(folder)
-    made.loader.exec_module(module)
-    return module
+def _exists(source: str) -> bool:
+    """Whether there is such a file or module. What is wrong with it is told when it is loaded."""
+    if source.endswith(".py"):
+        return Path(source).is_file()
+    try:
+        return find_spec(source) is not None
+    except ModuleNotFoundError:
+        return False
 
 
 def _catalogue_of(found: Any, spec: str) -> Catalogue:
-    """A module has `cases()` or `CASES`; anything else is a catalogue, or makes one when called."""
+    """A module has functions under `@gradproof.case`, `cases()` or `CASES`; anything else is a catalogue, or makes one
+    when called."""
     if isinstance(found, ModuleType):
         if callable(getattr(found, "cases", None)):
             return _Listed(found.cases)
         if hasattr(found, "CASES"):
             return _Listed(lambda: found.CASES)
-        raise UsageError(f"{spec} holds no cases: it needs functions under @gradproof.case, cases() or CASES")
+        return _Listed(lambda: (case for recipe in _recipes(found, spec) for case in recipe.cases()))
     catalogue = found() if callable(found) else found
     if not hasattr(catalogue, "cases"):
         raise UsageError(f"{spec} is not a catalogue: {type(catalogue).__name__} has no cases()")
     made: Catalogue = catalogue
     return made
+
+
+def _recipes(module: ModuleType, spec: str) -> list[Recipe]:
+    recipes = collect.recipes_of(module)
+    if not recipes:
+        raise UsageError(f"{spec} holds no cases: it needs functions under @gradproof.case, cases() or CASES")
+    return recipes
 
 
 @dataclass(frozen=True)

@@ -24,9 +24,9 @@ GIB = 2**30
 OWN_MEMORY = 3 * GIB
 SHOWN_OUTPUT = 4000
 LOOK = 0.3  # seconds between two looks at its memory
-SINGLE_THREAD = {
-    name: "1" for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
-}
+SINGLE_THREAD = dict.fromkeys(
+    ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1"
+)
 # The path comes with it: the same packages and files must be found here as there.
 BOOT = "import sys; sys.path[:] = eval(sys.argv[2]); from gradproof.sweep.worker import main; main(int(sys.argv[1]))"
 

@@ -9,7 +9,7 @@ from itertools import islice
 
 from gradproof.cases import Case
 from gradproof.errors import UsageError
-from gradproof.selection import Selection
+from gradproof.selection import EVERYTHING, Selection
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Shard:
 class Filter:
     """`orders` (0,): as each case says. `limit` counts cases, after everything else."""
 
-    selection: Selection = Selection()
+    selection: Selection = EVERYTHING
     orders: tuple[int, ...] = (0,)
     shard: Shard = Shard()
     limit: int | None = None
@@ -46,6 +46,9 @@ class Filter:
     def chosen(self, cases: Iterable[Case]) -> Iterator[Case]:
         wanted = (case for case in cases if self.selection.wants(case) and self.shard.holds(case.name))
         return islice(wanted, self.limit)
+
+
+ALL = Filter()
 
 
 def words(text: str | Iterable[str] | None) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gradproof.settings import Effort, Settings
-from gradproof.sweep.filters import Filter
+from gradproof.sweep.filters import ALL, Filter
 from gradproof.sweep.row import Key
 
 
@@ -41,5 +41,5 @@ class Plan:
     """The whole of it, in plain words."""
 
     catalogues: tuple[str, ...]
-    filter: Filter = Filter()
+    filter: Filter = ALL
     terms: Terms = Terms()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from multiprocessing.connection import wait
-from typing import Any
+from typing import Any, Self
 
 from gradproof.sweep.child import Child, Limits, Lost
 from gradproof.sweep.worker import Done
@@ -21,7 +21,7 @@ class Pool:
     """
 
     def __init__(self, work: str, jobs: int, limits: Limits = Limits()) -> None:  # noqa: B008 - a frozen value
-        self._work, self._jobs, self._limits = work, jobs, limits
+        self._work, self._jobs, self.limits = work, jobs, limits
         self._waiting: deque[Any] = deque()
         self._children: list[Child] = []
         self._aside: list[Child] = []
@@ -34,7 +34,7 @@ class Pool:
 
     def put_aside(self, task: Any) -> None:
         """To be done at once, by a process of its own that ends with the task."""
-        child = Child(self._work, self._limits)
+        child = Child(self._work, self.limits)
         child.give(task)
         self._aside.append(child)
 
@@ -68,14 +68,14 @@ class Pool:
                 else:
                     child.give(self._waiting.popleft())
         while self._waiting and len(self._children) < self._jobs:
-            child = Child(self._work, self._limits)
+            child = Child(self._work, self.limits)
             self._children.append(child)
             child.give(self._waiting.popleft())
         return bool(self._busy)
 
     def _release(self, child: Child) -> None:
         """A process that has come to hold much memory is replaced before it is in anybody's way."""
-        bloated = self._limits.memory and child.resident() > self._limits.memory
+        bloated = self.limits.memory and child.resident() > self.limits.memory
         if child in self._aside or bloated:
             self._remove(child)
             child.stop()
@@ -89,7 +89,7 @@ class Pool:
         self._children.clear()
         self._aside.clear()
 
-    def __enter__(self) -> Pool:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

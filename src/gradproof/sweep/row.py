@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-from gradproof.cases import Traits
+from gradproof.cases import UNKNOWN, Traits
 from gradproof.result import Verdict
 
 
@@ -26,7 +26,7 @@ class Item:
     """A check to be made. Plain words, so that it travels: the worker builds the case again from its name."""
 
     key: Key
-    traits: Traits = Traits()
+    traits: Traits = UNKNOWN
 
 
 class Ending(enum.Enum):

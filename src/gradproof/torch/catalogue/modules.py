@@ -1,4 +1,5 @@
-"""Modules as cases: every sample in training, and in evaluation where that differs, named `nn.Linear/float64/train.0`."""
+"""Modules as cases: every sample in training, and in evaluation where it differs,
+named `nn.Linear/float64/train.0`."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from gradproof.cases import Call, Case, Traits
-from gradproof.selection import Selection
+from gradproof.selection import EVERYTHING, Selection
 from gradproof.torch.catalogue.entries import DTYPES, USUAL_DEVICES, USUAL_DTYPES, entries
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ PHASES = {"train": True, "eval": False}
 class Modules:
     """All of `module_db`; parameters and inputs are checked together."""
 
-    selection: Selection = Selection()
+    selection: Selection = EVERYTHING
 
     def narrowed(self, selection: Selection) -> Modules:
         return Modules(selection)
@@ -73,9 +74,7 @@ def drawn(entry: Any, dtype: str, phase: str, device: str = "cpu", seed: int = 0
     """Modules draw their parameters while the samples are made."""
     torch.manual_seed(seed)
     return list(
-        entry.module_inputs_func(
-            entry, device=device, dtype=DTYPES[dtype], requires_grad=True, training=PHASES[phase]
-        )
+        entry.module_inputs_func(entry, device=device, dtype=DTYPES[dtype], requires_grad=True, training=PHASES[phase])
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from torch.utils import _pytree as pytree
 
 from gradproof.cases import Call, Case, Traits
-from gradproof.selection import Selection
+from gradproof.selection import EVERYTHING, Selection
 from gradproof.torch.catalogue.entries import (
     DTYPES,
     USUAL_DEVICES,
@@ -28,7 +28,7 @@ class Operators:
     """The operators of these databases that have derivatives."""
 
     databases: tuple[str, ...]
-    selection: Selection = Selection()
+    selection: Selection = EVERYTHING
     _reader: _Reader | None = field(default=None, repr=False, compare=False)
 
     def narrowed(self, selection: Selection) -> Operators:
@@ -56,9 +56,7 @@ class Operators:
 
     def _case(self, traits: Traits, label: str) -> Case:
         where = "" if traits.device == "cpu" else f"/{traits.device}"
-        return Case(
-            f"{traits.operator}/{traits.dtype}/{label}{where}", lambda _seed: self._make(traits, label), traits
-        )
+        return Case(f"{traits.operator}/{traits.dtype}/{label}{where}", lambda _seed: self._make(traits, label), traits)
 
     def _entry(self, operator: str) -> Any:
         return next(entries(each)[operator] for each in self.databases if operator in entries(each))
