@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from bench.operators.cases import Case, Check, Kind
 from gradproof.torch.catalogue.entries import DTYPES as ALL_DTYPES
-from gradproof.torch.catalogue.entries import Size, entries, is_variable, on_a_copy, samples
+from gradproof.torch.catalogue.entries import Size, entries, is_skipped, is_variable, on_a_copy, samples
 
 DATABASES = ("op_db", "custom_op_db", "autograd_function_db", "hop_db")
 # PyTorch's own test of each kind, class and name: an entry's skips are filed under these.
@@ -81,19 +80,6 @@ def _supports(op: Any, kind: Kind) -> bool:
             "fwgrad_bwgrad": op.supports_autograd and op.supports_fwgrad_bwgrad,
         }[kind.removeprefix("inplace_")]
     )
-
-
-def is_skipped(entry: Any, test_class: str, test: str, dtype: torch.dtype, **parameters: object) -> bool:
-    """Whether PyTorch leaves this test out on CPU. One that it expects to fail is run: checkers can agree on that."""
-    for decorate in entry.get_decorators(test_class, test, "cpu", dtype, parameters):
-        if type(decorate).__name__ == "onlyCUDA" or getattr(decorate, "__name__", "") == "onlyCUDA":
-            return True
-
-        def probe(_: object) -> None: ...
-
-        if getattr(decorate(probe), "__unittest_skip__", False):
-            return True
-    return False
 
 
 def _cases(group: Group, op: Any) -> Iterator[Case]:

@@ -11,8 +11,8 @@ from torch.testing._internal.common_utils import freeze_rng_state
 from torch.utils import _pytree as pytree
 
 from bench.operators.cases import Case, Check, Kind
-from bench.operators.databases import DTYPES, Group, is_skipped
-from gradproof.torch.catalogue.entries import entries
+from bench.operators.databases import DTYPES, Group
+from gradproof.torch.catalogue.entries import entries, is_skipped
 from gradproof.torch.catalogue.modules import PHASES, drawn, made, phases
 
 

@@ -38,7 +38,7 @@ class Change:
         if self.before is None or self.after is None:
             return str(self.row.verdict)
         if self.kind == "slower":
-            return f"{self.before.seconds:.2f} s to {self.after.seconds:.2f} s"
+            return f"{self.before.processor:.2f} s to {self.after.processor:.2f} s"
         if self.kind == "lost digits":
             return f"{self.before.digits:.1f} to {self.after.digits:.1f} digits"
         said = f": {self.after.diagnosis or self.after.message}" if self.after.verdict is not Verdict.RIGHT else ""
@@ -80,7 +80,7 @@ def _changes(before: Row, after: Row) -> Iterator[Change]:
         yield Change("became right", before, after)
     elif after.verdict is not before.verdict:
         yield Change("no longer right" if before.verdict is Verdict.RIGHT else "became right", before, after)
-    if after.seconds > NOTICED and after.seconds > SLOWER * before.seconds:
+    if after.processor > NOTICED and after.processor > SLOWER * before.processor:
         yield Change("slower", before, after)
     known = before.digits is not None and after.digits is not None
     if known and after.digits < ENOUGH and before.digits - after.digits >= DIGITS:  # type: ignore[operator]
@@ -90,7 +90,7 @@ def _changes(before: Row, after: Row) -> Iterator[Change]:
 def _weight(change: Change) -> float:
     if change.before is None or change.after is None:
         return 0.0
-    return change.after.seconds - change.before.seconds if change.kind == "slower" else 0.0
+    return change.after.processor - change.before.processor if change.kind == "slower" else 0.0
 
 
 def tables(found: Difference) -> Iterator[Table]:

@@ -31,7 +31,7 @@ def finder(catalogue: str) -> Finder:
 
 def judge(item: Item, terms: Terms) -> Row:
     """Whatever the case raises is its row."""
-    started = time.perf_counter()
+    started, processor = time.perf_counter(), time.process_time()
     seed = terms.seed_of(item.key)
     try:
         # Made and run under seeded streams: functions may draw from the global ones.
@@ -46,7 +46,8 @@ def judge(item: Item, terms: Terms) -> Row:
         code, ending = ("memory", Ending.TOO_MUCH_MEMORY) if memory else (type(raised).__name__, Ending.RAISED)
         sentence = f"{type(raised).__name__}: {str(raised)[:LONGEST]}{where(raised)}"
         return lost_row(item, terms, ending, code, sentence, time.perf_counter() - started)
-    return row_of(item, replace(result, name=str(item.key)), Ending.FINISHED)
+    row = row_of(item, replace(result, name=str(item.key)), Ending.FINISHED)
+    return replace(row, processor=time.process_time() - processor)
 
 
 def _checked(call: Call, item: Item, terms: Terms) -> Result:
@@ -84,6 +85,7 @@ def row_of(item: Item, result: Result, ending: Ending) -> Row:
         loudest.diagnosis.sentence if loudest and loudest.diagnosis else "",
         min(known, default=None),
         cost.evaluations + cost.pulls + cost.pushes,
+        cost.seconds,
         cost.seconds,
         kept.dumps(result),
     )

@@ -46,7 +46,8 @@ class Ending(enum.Enum):
 @dataclass(frozen=True, slots=True)
 class Row:
     """`code`, `message` and `diagnosis` belong to the loudest finding; `digits` are those of the least exact block;
-    `result` is the JSON of the whole result; `output` what the check printed, where it did not come to its end."""
+    `seconds` are those of the clock, `processor` those of the processor, which others do not slow; `result` is the
+    whole result as JSON; `output` what the check printed, where it did not come to its end."""
 
     item: Item
     verdict: Verdict
@@ -57,5 +58,6 @@ class Row:
     digits: float | None = None
     calls: int = 0
     seconds: float = 0.0
+    processor: float = 0.0
     result: str = ""
     output: str = ""

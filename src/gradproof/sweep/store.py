@@ -25,13 +25,13 @@ CREATE TABLE IF NOT EXISTS rows (
     catalogue TEXT, "case" TEXT, "order" INTEGER,
     operator TEXT, family TEXT, dtype TEXT, device TEXT,
     verdict TEXT, ending TEXT, code TEXT, message TEXT, diagnosis TEXT,
-    digits REAL, calls INTEGER, seconds REAL, result TEXT, output TEXT,
+    digits REAL, calls INTEGER, seconds REAL, processor REAL, result TEXT, output TEXT,
     PRIMARY KEY (catalogue, "case", "order")
 );
 """
-_COLUMNS = 17
+_COLUMNS = 18
 _LIGHT = 'catalogue, "case", "order", operator, family, dtype, device, verdict, ending, code, message, diagnosis, '
-_LIGHT += "digits, calls, seconds, '' AS result, output"
+_LIGHT += "digits, calls, seconds, processor, '' AS result, output"
 
 
 class Store:
@@ -95,7 +95,7 @@ class Store:
         values = (
             key.catalogue, key.case, key.order, traits.operator, traits.family, traits.dtype, traits.device,
             row.verdict.value, row.ending.value, row.code, row.message, row.diagnosis,
-            row.digits, row.calls, row.seconds, row.result, row.output,
+            row.digits, row.calls, row.seconds, row.processor, row.result, row.output,
         )  # fmt: skip
         with self._database:
             marks = ",".join("?" * _COLUMNS)

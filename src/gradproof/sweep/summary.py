@@ -31,7 +31,7 @@ class Family:
         self.counts[row.verdict] += 1
         self.operators.add(operator_of(row))
         self.calls += row.calls
-        self.seconds += row.seconds
+        self.seconds += row.processor
         if row.verdict is Verdict.RIGHT and row.digits is not None:
             self.digits = row.digits if self.digits is None else min(self.digits, row.digits)
 

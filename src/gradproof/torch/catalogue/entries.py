@@ -82,6 +82,19 @@ def _own_streams() -> Iterator[None]:
             np.random.set_state(numpy)  # noqa: NPY002
 
 
+def is_skipped(entry: Any, test_class: str, test: str, dtype: torch.dtype, **parameters: object) -> bool:
+    """Whether PyTorch leaves this test out on CPU. One that it expects to fail is run: checkers can agree on that."""
+    for decorate in entry.get_decorators(test_class, test, "cpu", dtype, parameters):
+        if type(decorate).__name__ == "onlyCUDA" or getattr(decorate, "__name__", "") == "onlyCUDA":
+            return True
+
+        def probe(_: object) -> None: ...
+
+        if getattr(decorate(probe), "__unittest_skip__", False):
+            return True
+    return False
+
+
 def is_variable(x: object) -> bool:
     return isinstance(x, Tensor) and x.requires_grad
 
