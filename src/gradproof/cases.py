@@ -20,7 +20,6 @@ from gradproof.errors import UsageError
 
 # Filled in by the case itself; any other parameter without a default must be named in `params`.
 SEED, RNG = "seed", "rng"
-OPTIONS = ("wrt", "modes", "order", "effort", "tolerance", "budget")
 # Where a decorated function keeps its recipe; the function itself stays what it was.
 MARK = "__gradproof_recipe__"
 
@@ -65,7 +64,7 @@ class Catalogue(Protocol):
     def cases(self) -> Iterator[Case]: ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class Recipe:
     """A decorated function: one case for each combination of `params`, and of `seeds` where there are any."""
 
@@ -109,13 +108,13 @@ class Recipe:
 def case(function: F, /) -> F: ...
 @overload
 def case(
-    *, params: Mapping[str, Iterable[Any]] | None = None, seeds: int | Iterable[int] = (), **options: Any
+    *, params: Mapping[str, Iterable[Any]] = MappingProxyType({}), seeds: int | Iterable[int] = (), **options: Any
 ) -> Callable[[F], F]: ...
 def case(
     function: F | None = None,
     /,
     *,
-    params: Mapping[str, Iterable[Any]] | None = None,
+    params: Mapping[str, Iterable[Any]] = MappingProxyType({}),
     seeds: int | Iterable[int] = (),
     **options: Any,
 ) -> F | Callable[[F], F]:
@@ -141,7 +140,7 @@ def call_of(returned: Any, name: str, options: Mapping[str, Any]) -> Call:
     if isinstance(returned, Call):
         return Call(returned.fn, returned.args, returned.kwargs, {**options, **returned.options})
     if isinstance(returned, tuple) and len(returned) in (2, 3) and callable(returned[0]):
-        return Call(*returned, options=options)
+        return Call(returned[0], returned[1], returned[2] if len(returned) == 3 else {}, options)
     shown = f"a tuple of {len(returned)}" if isinstance(returned, tuple) else type(returned).__name__
     raise UsageError(
         f"case {name} returned {shown}; return the function and its arguments: `return fn, (x, y)`, "
@@ -156,15 +155,15 @@ def _labels(name: str, values: tuple[Any, ...]) -> list[str]:
     return [f"{name}{i}" if label in alike else label for i, label in enumerate(labels)]
 
 
-def _params(params: Mapping[str, Iterable[Any]] | None) -> dict[str, tuple[Any, ...]]:
-    given = {} if params is None else params
+def _params(params: Mapping[str, Iterable[Any]]) -> dict[str, tuple[Any, ...]]:
+    given: object = params
     if not isinstance(given, Mapping) or any(isinstance(v, str) or not isinstance(v, Iterable) for v in given.values()):
         raise UsageError(f"params={params!r} is not understood; write params={{'n': [1, 8], 'dtype': [torch.float64]}}")
-    return {str(name): tuple(values) for name, values in given.items()}
+    return {str(name): tuple(values) for name, values in params.items()}
 
 
-def _seeds(seeds: int | Iterable[int]) -> tuple[int, ...]:
-    listed = tuple(range(seeds)) if isinstance(seeds, int) and not isinstance(seeds, bool) else seeds
+def _seeds(seeds: object) -> tuple[int, ...]:
+    listed = range(seeds) if isinstance(seeds, int) and not isinstance(seeds, bool) else seeds
     if isinstance(listed, Iterable):
         listed = tuple(listed)
         if all(isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0 for seed in listed):
@@ -173,12 +172,9 @@ def _seeds(seeds: int | Iterable[int]) -> tuple[int, ...]:
 
 
 def _options(options: dict[str, Any]) -> dict[str, Any]:
-    unknown = [name for name in options if name not in OPTIONS]
-    if unknown:
-        raise UsageError(
-            f"@gradproof.case has no option {unknown[0]!r}; it takes params, seeds, {', '.join(OPTIONS)}: "
-            "@gradproof.case(params={'n': [1, 8]}, seeds=3, order=2)"
-        )
+    if "seed" in options:
+        seed = options["seed"]
+        raise UsageError(f"@gradproof.case has no option 'seed'; write seeds=({seed!r},), or gradproof check --seed")
     return options
 
 
@@ -194,7 +190,8 @@ def _agree(recipe: Recipe) -> None:
         )
     extra = [name for name in recipe.params if name not in wanted]
     if extra and not any(one.kind is one.VAR_KEYWORD for one in wanted.values()):
-        raise UsageError(f"case {recipe.name} does not take {extra[0]!r}, which params gives; add it: def {recipe.name}"
-                         f"({', '.join([*wanted, extra[0]])})")
+        corrected = f"def {recipe.name}({', '.join([*wanted, extra[0]])})"
+        raise UsageError(f"case {recipe.name} does not take {extra[0]!r}, which params gives; write {corrected}")
     if recipe.seeds and not {SEED, RNG} & wanted.keys():
-        raise UsageError(f"case {recipe.name} has seeds but takes neither seed nor rng; add one: def {recipe.name}(rng)")
+        corrected = f"def {recipe.name}({', '.join([*wanted, RNG])})"
+        raise UsageError(f"case {recipe.name} has seeds, but takes neither seed nor rng; write {corrected}")

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from gradproof import recording
 from gradproof.adapters import program_of
 from gradproof.audit import audit
 from gradproof.errors import BudgetSpent, GradcheckError, Unsupported
@@ -53,11 +54,16 @@ def check(
     budget: `Budget(calls=..., seconds=...)`, or a number of calls: the best verdict within it.
     """
     settings = Settings.validated(
-        modes=modes, order=order, effort=effort, tolerance=tolerance, seed=seed, budget=budget
+        modes=modes,
+        order=order,
+        effort=recording.effort(effort),
+        tolerance=tolerance,
+        seed=recording.seed(seed),
+        budget=budget,
     )
     state = random.getstate()  # adapters look after their frameworks' streams; this one belongs to none
     try:
-        return check_program(program_of(fn, args, kwargs, wrt), settings)
+        return recording.told(check_program(program_of(fn, args, kwargs, wrt), settings))
     finally:
         random.setstate(state)
 

@@ -8,7 +8,7 @@ import importlib
 import importlib.util
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -45,6 +45,10 @@ class Target:
                     yield Case(f"{self.source}::{case.name}", case.make)
         if not found:
             raise UsageError(self._nothing(recipes))
+
+    def words(self, name: str) -> list[str]:
+        """One case of it on the command line: its full name."""
+        return [name]
 
     def _nothing(self, recipes: list[Recipe]) -> str:
         if not recipes:
@@ -99,7 +103,7 @@ def _of_file(path: Path) -> ModuleType:
     return module
 
 
-def _guarded(source: str, imported: functools.partial[ModuleType]) -> ModuleType:
+def _guarded(source: str, imported: Callable[[], ModuleType]) -> ModuleType:
     """What an import raises is the user's to mend: it is named with its line, without our frames."""
     try:
         return imported()
@@ -107,7 +111,9 @@ def _guarded(source: str, imported: functools.partial[ModuleType]) -> ModuleType
         raise
     except Exception as raised:
         last = traceback.extract_tb(raised.__traceback__)[-1]
-        inside = "" if last.filename == __file__ or "importlib" in last.filename else f" ({last.filename}:{last.lineno})"
+        inside = (
+            "" if last.filename == __file__ or "importlib" in last.filename else f" ({last.filename}:{last.lineno})"
+        )
         raise UsageError(f"{source} cannot be imported: {type(raised).__name__}: {raised}{inside}") from raised
 
 

@@ -241,6 +241,7 @@ class Result:
 
     def raise_if_wrong(self) -> None:
         """Raise GradcheckError if the verdict is WRONG or ERROR. `assert_gradients` asks for more: it wants RIGHT."""
+        __tracebackhide__ = True
         if self.verdict in (Verdict.WRONG, Verdict.ERROR):
             raise GradcheckError(str(self), self)
 

@@ -16,7 +16,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 
 # A module may import from its own row and from the rows above it. A new module needs a place here.
 LAYERS = (
-    ("errors", "program", "cases", "selection", "environment"),
+    ("errors", "program", "cases", "selection", "environment", "collect", "arrays", "codes"),
     ("precision", "settings", "norms"),
     ("picture",),
     ("result", "metered"),
@@ -25,10 +25,12 @@ LAYERS = (
     ("contracts",),
     ("evidence",),
     ("diagnose", "audit"),
-    ("examine", "adapters"),
+    ("examine", "adapters", "recording"),
     ("check",),
+    ("attempt",),
     ("render", "torch", "jax", "numpy", "sweep", "cli"),
     ("__init__",),
+    ("__main__",),
 )
 RANK = {module: rank for rank, row in enumerate(LAYERS) for module in row}
 ADAPTERS = ("torch", "jax", "numpy")

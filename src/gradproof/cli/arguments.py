@@ -1,6 +1,6 @@
 """The language of `--arg`: literals, containers, and a few constructors of arrays. It is parsed, never run as Python.
 
-    randn(3, 4)    rand(4, dtype=float32, low=1, high=2)    [zeros(2), {"w": eye(3)}]    0.5    "mean"    None
+randn(3, 4)    rand(4, dtype=float32, low=1, high=2)    [zeros(2), {"w": eye(3)}]    0.5    "mean"    None
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FORMS = """\
   randn(3, 4)                     normal numbers; scale=2.0
   rand(4, dtype=float32)          between low=0.0 and high=1.0
   zeros(3)  ones(2, 2)  eye(3)    full((2, 3), 0.5)
-  arange(5)  arange(0, 1, 0.1)    linspace(-1, 1, 5)
+  arange(0, 1, 0.1)               linspace(-1, 1, 5)
   randint(0, 10, (3,))            whole numbers, not differentiated
   tensor([1.0, 2.0])              the same as array([1.0, 2.0])
   0.5  2  "mean"  True  None      as they are
@@ -168,14 +168,14 @@ def _full(shape: Any, value: complex) -> Values:
 
 
 def _eye(size: int) -> Values:
-    return np.eye(*_shape((size, size)))
+    return np.eye(_shape((size, size))[0])
 
 
 def _arange(*numbers: float) -> Values:
     start, stop, step = {1: (0, *numbers, 1), 2: (*numbers, 1), 3: numbers}.get(len(numbers), (0, 0, 0))
     if step == 0:
         _refuse("arange takes stop, or start, stop and a step that is not 0")
-    _count((stop - start) / step if (stop - start) / step > 0 else 0)
+    _count(max(0, (stop - start) / step))
     return np.arange(start, stop, step)
 
 

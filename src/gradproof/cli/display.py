@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from gradproof.render.text import headline
+from gradproof.render.text import headline, panel
 from gradproof.result import Report, Result, Verdict
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def whole(result: Result, screen: Console) -> RenderableType:
     """Everything about a result. A file gets plain text, in which long lines stay whole."""
     from rich.text import Text
 
-    return result if screen.is_terminal else Text(str(result))
+    return panel(result) if screen.is_terminal else Text(str(result))
 
 
 def summary(report: Report, seconds: float) -> str:

@@ -6,7 +6,8 @@ import functools
 import multiprocessing
 import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -14,7 +15,8 @@ from multiprocessing.process import BaseProcess
 from gradproof.attempt import attempt, failed
 from gradproof.cases import Case
 from gradproof.cli.request import Job, Request, Source
-from gradproof.result import Comparison, Result
+from gradproof.render.digest import digested
+from gradproof.result import Report, Result
 
 
 @dataclass
@@ -30,11 +32,11 @@ class _Worker:
         self.connection.close()
 
 
-def run(request: Request, jobs: Sequence[Job], workers: int) -> Iterator[Result]:
+def run(request: Request, jobs: Sequence[Job], workers: int) -> Generator[Result, None, None]:
     """Results as they come, in whatever order. Leaving early ends the processes."""
     if workers <= 1 or len(jobs) <= 1:
         for job in jobs:
-            yield settled(attempt(job.case(), request.seed, request.options))
+            yield _result(request, job, job.case())
         return
     waiting = list(reversed(jobs))
     hired: list[_Worker] = []
@@ -53,23 +55,34 @@ def run(request: Request, jobs: Sequence[Job], workers: int) -> Iterator[Result]
             worker.stop()
 
 
-def settled(result: Result) -> Result:
-    """The same numbers, without the program that they came from: small enough to keep and to send."""
-    return replace(result, comparisons=tuple(_settled(comparison) for comparison in result.comparisons))
-
-
-def _settled(comparison: Comparison) -> Comparison:
-    return replace(comparison, source=comparison.source())
+def _result(request: Request, job: Job, case: Case) -> Result:
+    """Without the program that it came from, and with pictures for tables: small enough to keep and to send."""
+    result = attempt(case, request.seed, request.options)
+    return replace(digested(Report((result,))).results[0], source=request.command(job))
 
 
 def _hire(request: Request, job: Job) -> _Worker:
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_work, args=(theirs, request), daemon=True)
-    process.start()
+    with _deaf():
+        process.start()
     theirs.close()
     ours.send(job)
     return _Worker(process, ours, job, time.monotonic())
+
+
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """A process that is started meanwhile never hears of an interrupt from the keyboard; we do, afterwards."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _received(request: Request, worker: _Worker, hired: list[_Worker]) -> Result:
@@ -82,7 +95,9 @@ def _received(request: Request, worker: _Worker, hired: list[_Worker]) -> Result
         worker.stop()
         died = f"by signal {-code}" if code is not None and code < 0 else f"with status {code}"
         sentence = f"the process that checked it ended {died}"
-        return failed(worker.job.name, sentence, request.seed, request.options, time.monotonic() - worker.since)
+        seconds = time.monotonic() - worker.since
+        lost = failed(worker.job.name, sentence, request.seed, request.options, seconds)
+        return replace(lost, source=request.command(worker.job))
     return result
 
 
@@ -96,15 +111,14 @@ def _goes_on(worker: _Worker, waiting: list[Job]) -> bool:
 
 
 def _work(connection: Connection, request: Request) -> None:
-    """What a worker does until it is stopped. An interrupt from the keyboard is the parent's affair."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """What a worker does until it is stopped."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # where `_deaf` could do nothing
     while True:
         try:
             job: Job = connection.recv()
         except EOFError:
             return
-        case = _cases(job.source)[job.name]
-        connection.send(settled(attempt(case, request.seed, request.options)))
+        connection.send(_result(request, job, _cases(job.source)[job.name]))
 
 
 @functools.cache

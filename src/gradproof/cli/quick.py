@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -25,16 +24,13 @@ class Look:
 
     @property
     def name(self) -> str:
-        """How one would write the call; `parsed` reads it back."""
+        """How one would write the call."""
         return f"{self.function}({', '.join([*self.args, *(f'{name}={text}' for name, text in self.kwargs)])})"
 
-    @classmethod
-    def parsed(cls, name: str, framework: str) -> Look:
-        function, _, rest = name.partition("(")
-        call = ast.parse(f"_({rest}", mode="eval").body
-        assert isinstance(call, ast.Call)
-        kwargs = tuple((str(each.arg), ast.unparse(each.value)) for each in call.keywords)
-        return cls(function, tuple(ast.unparse(each) for each in call.args), kwargs, framework)
+    def words(self, name: str) -> list[str]:  # noqa: ARG002  there is one case only
+        """The same on the command line."""
+        pairs = [("--arg", text) for text in self.args] + [("--kwarg", f"{name}={text}") for name, text in self.kwargs]
+        return [self.function, *(word for pair in pairs for word in pair), "--framework", self.framework]
 
     def cases(self) -> Iterator[Case]:
         function = _function(self.function)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Iterator, Mapping
+import shlex
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
+from gradproof.arrays import installed
 from gradproof.cases import Case
 from gradproof.cli.quick import Look
 from gradproof.collect import Target
@@ -30,11 +32,17 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Which cases, and how. `options` are those of `gradproof.check` that were given; the others are the cases' own."""
+    """Which cases, and how. `options` are those of `gradproof.check` that were given, `words` the same as they were
+    written; the others are the cases' own."""
 
     sources: tuple[Source, ...]
     seed: int
     options: Mapping[str, Any]
+    words: tuple[str, ...] = ()
+
+    def command(self, job: Job) -> str:
+        """What runs this one case again."""
+        return shlex.join(["gradproof", "check", *job.source.words(job.name), *self.words, "--seed", str(self.seed)])
 
     def jobs(self) -> Iterator[Job]:
         """Each case once, however often it was named."""
@@ -69,26 +77,23 @@ def _source(target: str, args: tuple[str, ...], kwargs: tuple[str, ...], framewo
     return Look(target, args, tuple((name.strip(), text) for name, _, text in pairs), framework)
 
 
-def options_of(
-    order: int | None, effort: str | None, modes: str | None, tolerance: float | None, budget: str | None
-) -> dict[str, Any]:
-    """Those that were given, read and checked before anything runs."""
-    read = {
-        "order": order,
-        "effort": None if effort is None else effort_of(effort),
-        "modes": None if modes is None else tuple(part.strip() for part in modes.split(",")),
-        "tolerance": tolerance,
-        "budget": None if budget is None else _budget(budget),
-    }
-    given: dict[str, Any] = {name: value for name, value in read.items() if value is not None}
-    Settings.validated(**given)
-    return given
+def request_of(targets: tuple[str, ...], given: Mapping[str, Any]) -> Request:
+    """From what stands on the command line; everything is read and checked before anything runs."""
+    written = {name: given[name] for name in _READ if given[name] is not None}
+    options = {name: _READ[name](value) for name, value in written.items()}
+    Settings.validated(**options)
+    words = tuple(word for name, value in written.items() for word in (f"--{name}", str(value)))
+    sources = sources_of(targets, given["args"], given["kwargs"], given["framework"] or installed())
+    return Request(sources, seed_of(given["seed"]), options, words)
 
 
 def effort_of(text: str) -> Effort:
     """`auto`, `exhaustive` or a number of probes."""
-    effort: Effort = int(text) if text.isdigit() else text  # type: ignore[assignment]  validated next
-    return Settings.validated(effort=effort).effort
+    return Settings.validated(effort=int(text) if text.isdigit() else cast(Effort, text)).effort
+
+
+def _modes(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(","))
 
 
 def seed_of(text: str) -> int:
@@ -109,3 +114,12 @@ def _budget(text: str) -> Budget:
             raise UsageError(f"--budget {text} is not understood; write --budget 200 (calls), 2.5s, or 200,2.5s")
         calls, seconds = (int(found[1]), seconds) if found[1] else (calls, float(found[2]))
     return Budget(calls=calls, seconds=seconds)
+
+
+_READ: dict[str, Callable[[Any], Any]] = {
+    "order": int,
+    "effort": effort_of,
+    "modes": _modes,
+    "tolerance": float,
+    "budget": _budget,
+}

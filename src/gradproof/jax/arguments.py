@@ -20,7 +20,7 @@ def array(values: NDArray[Any], dtype: str) -> jax.Array:
     except TypeError as unknown:
         raise UsageError(f"dtype={dtype} is not one of JAX's; write dtype=float64, float32 or bfloat16") from unknown
     if wanted.itemsize >= (16 if wanted.kind == "c" else 8):
-        jax.config.update("jax_enable_x64", True)  # noqa: FBT003  JAX's signature
+        jax.config.update("jax_enable_x64", True)  # type: ignore[no-untyped-call]  # noqa: FBT003  JAX's signature
     return jnp.asarray(values, dtype=wanted)
 
 

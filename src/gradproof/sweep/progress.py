@@ -73,7 +73,7 @@ class Progress:
         counts = ", ".join(f"{self.counts[verdict]:,} {verdict.value}" for verdict in loud)
         parts = [known, counts, f"{self.calls:,} calls", f"{self.rate:,.1f}/s"]
         if self.left is not None:
-            parts.append(f"{_clock(self.left)} left")
+            parts.append(f"{clock(self.left)} left")
         if self.slowest is not None:
             parts.append(f"slowest {self.slowest.item.key} {self.slowest.seconds:.1f} s")
         return parts
@@ -104,7 +104,7 @@ def _now_and_then(every: float, show: Callable[[], None]) -> Callable[[], None]:
 
 
 def _line(progress: Progress) -> str:
-    return f"{_clock(progress.seconds)}  {' · '.join(progress.words())}"
+    return f"{clock(progress.seconds)}  {' · '.join(progress.words())}"
 
 
 def _drawn(progress: Progress) -> Text:
@@ -115,12 +115,10 @@ def _drawn(progress: Progress) -> Text:
     bar = Text("━" * filled, "green").append("━" * (BAR - filled), "dim")
     first, second, *rest = progress.words()
     loud = "bold red" if progress.counts[Verdict.WRONG] or progress.counts[Verdict.ERROR] else ""
-    return Text.assemble(
-        bar, f" {first}  {_clock(progress.seconds)}\n", (second, loud), "\n", (" · ".join(rest), "dim")
-    )
+    return Text.assemble(bar, f" {first}  {clock(progress.seconds)}\n", (second, loud), "\n", (" · ".join(rest), "dim"))
 
 
-def _clock(seconds: float) -> str:
+def clock(seconds: float) -> str:
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

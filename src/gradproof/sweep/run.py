@@ -66,6 +66,7 @@ def sweep(
     store: str | Path | None = None,
     seconds: float = 120.0,
     memory: float = 4.0,
+    progress: Progress | None = None,
     show: Callable[[Progress], None] | None = None,
 ) -> Sweep:
     """Check all cases of a catalogue. Never raises for a wrong gradient, nor for a case that crashes.
@@ -79,7 +80,7 @@ def sweep(
     executor: any `concurrent.futures.Executor` instead; scheduler: the address of a Dask scheduler.
     store: a file to write to, and to go on with if it has rows already. Default: memory.
     seconds, memory: what one case may take, by the clock and in GiB (0: no limit).
-    show: called with the progress after every row.
+    progress, show: where to count, and a function that is called with it after every row.
     """
     terms = Terms(filters.words(modes) or None, effort, tolerance, seed)
     selection = Selection(filters.words(ops), filters.words(dtype), filters.words(device))
@@ -97,7 +98,7 @@ def sweep(
             source = executors.rows(plan, finished, executor, limits)
         else:
             source = local.rows(plan, finished, jobs or cores(), limits)
-        progress = Progress()
+        progress = progress or Progress()
         stack.callback(opened.release)
         stack.enter_context(contextlib.closing(source))  # an interrupt ends the workers at once
         _carried_out(source, opened, progress, show)
