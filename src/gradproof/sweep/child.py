@@ -23,7 +23,9 @@ GIB = 2**30
 # What a loaded framework takes, on top of what a case may.
 OWN_MEMORY = 3 * GIB
 SHOWN_OUTPUT = 4000
-LOOK = 0.3  # seconds between two looks at its memory
+LOOK = 0.3  # seconds between two looks at its memory and time
+# On a busy machine a case may take this many times its seconds by the clock; so may one that waits and does nothing.
+SLACK = 5.0
 SINGLE_THREAD = dict.fromkeys(
     ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1"
 )
@@ -33,7 +35,7 @@ BOOT = "import sys; sys.path[:] = eval(sys.argv[2]); from gradproof.sweep.worker
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Of one case: seconds by the clock, bytes (0: none). `startup`: seconds more for the first task of a process."""
+    """Of one case: seconds at work, bytes (0: none). `startup`: seconds more for the first task of a process."""
 
     seconds: float = 120.0
     memory: int = 4 * GIB
@@ -74,7 +76,7 @@ class Child:
         self._send(Hello(work, limits.memory, os.getpid()))
         self.since = time.monotonic()
         self._allowed = limits.seconds + limits.startup
-        self._looked = 0.0
+        self._looked = self._last = self._used = 0.0
 
     @property
     def idle(self) -> bool:
@@ -115,13 +117,29 @@ class Child:
         if self.idle:
             return None
         now = time.monotonic()
-        if now - self.since > self._allowed:
+        if now - self.since > SLACK * self._allowed:
             return Ending.TOO_LONG
-        if self.limits.memory and now - self._looked > LOOK:
-            self._looked = now
-            if self.resident() > self.limits.memory + OWN_MEMORY:
-                return Ending.TOO_MUCH_MEMORY
-        return None
+        if now - self._looked < LOOK:
+            return None
+        self._looked = now
+        if self.limits.memory and self.resident() > self.limits.memory + OWN_MEMORY:
+            return Ending.TOO_MUCH_MEMORY
+        return Ending.TOO_LONG if self._at_work() > self._allowed else None
+
+    def _at_work(self) -> float:
+        """Seconds of the processor since the last message, as far as they were seen."""
+        used = self.processor()
+        if self._last != self.since:
+            self._last, self._used = self.since, used
+        return used - self._used
+
+    def processor(self) -> float:
+        """Seconds that it has spent at work; 0 where the system does not say."""
+        try:
+            fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+            return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        except (OSError, IndexError, ValueError):
+            return 0.0
 
     def resident(self) -> int:
         """Bytes of memory that it holds; 0 where the system does not say."""

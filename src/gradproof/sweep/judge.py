@@ -19,6 +19,8 @@ from gradproof.sweep.catalogues import Finder, load
 from gradproof.sweep.plan import Terms
 from gradproof.sweep.row import Ending, Item, Row
 
+# Options of a call that say what is differentiated; all others say how it is checked.
+OF_THE_PROGRAM = ("wrt", "derivative")
 LONGEST = 1000  # characters of a message
 # What frameworks say when an allocation fails.
 OUT_OF_MEMORY = ("can't allocate memory", "out of memory", "RESOURCE_EXHAUSTED", "Unable to allocate")
@@ -52,8 +54,9 @@ def judge(item: Item, terms: Terms) -> Row:
 
 def _checked(call: Call, item: Item, terms: Terms) -> Result:
     options = dict(call.options)
-    wrt = options.pop("wrt", None)
-    return check_program(program_of(call.fn, call.args, call.kwargs, wrt), terms.settings(item.key, options))
+    given = {name: options.pop(name) for name in OF_THE_PROGRAM if name in options}
+    program = program_of(call.fn, call.args, call.kwargs, **{"wrt": None, **given})
+    return check_program(program, terms.settings(item.key, options))
 
 
 def lost_row(

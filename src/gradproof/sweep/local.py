@@ -87,7 +87,7 @@ def left_over(task: Chunk, lost: Lost, done: Collection[Key]) -> tuple[Row | Non
 
 def how(lost: Lost) -> str:
     if lost.ending is Ending.TOO_LONG:
-        return f"no answer within {lost.seconds:.0f} s"
+        return f"no answer within its time; given up after {lost.seconds:.0f} s"
     if lost.ending is Ending.TOO_MUCH_MEMORY:
         return "it took more memory than it may"
     said = [line for line in lost.output.strip().splitlines() if line.strip()]

@@ -79,7 +79,8 @@ def sweep(
     jobs: processes on this machine (default: one for each core).
     executor: any `concurrent.futures.Executor` instead; scheduler: the address of a Dask scheduler.
     store: a file to write to, and to go on with if it has rows already. Default: memory.
-    seconds, memory: what one case may take, by the clock and in GiB (0: no limit).
+    seconds, memory: what one case may take, of the processor (and five times that by the clock) and in GiB (0: no
+        limit).
     progress, show: where to count, and a function that is called with it after every row.
     """
     terms = Terms(filters.words(modes) or None, effort, tolerance, seed)

@@ -43,11 +43,15 @@ def listed(task: Listing) -> Iterator[Started | tuple[Item, ...]]:
     yield Started(task.catalogue)
     batch: list[Item] = []
     since = time.monotonic()
-    for case in task.filter.chosen(load(task.catalogue, task.filter.selection).cases()):
-        batch += [Item(Key(task.catalogue, case.name, order), case.traits) for order in task.filter.orders]
-        if len(batch) >= BATCH or time.monotonic() - since > PATIENCE:
-            yield tuple(batch)
-            batch, since = [], time.monotonic()
+    try:
+        for case in task.filter.chosen(load(task.catalogue, task.filter.selection).cases()):
+            batch += [Item(Key(task.catalogue, case.name, order), case.traits) for order in task.filter.orders]
+            if len(batch) >= BATCH or time.monotonic() - since > PATIENCE:
+                yield tuple(batch)
+                batch, since = [], time.monotonic()
+    except Exception:
+        yield tuple(batch)  # a catalogue that fails halfway has its first half checked
+        raise
     yield tuple(batch)
 
 
