@@ -98,7 +98,8 @@ def check_program(program: Program, settings: Settings) -> Result:
         try:
             if order > 1:
                 metered = metered.gradient(signed(generator, metered.value.size))
-            examined = examined.joined(examine(metered, settings, order, generator))
+            if order >= settings.lowest:
+                examined = examined.joined(examine(metered, settings, order, generator))
         except BudgetSpent as spent:
             examined = examined.joined(Examined(findings=(budget_spent(str(spent)),)))
             break

@@ -76,7 +76,8 @@ class Budget:
 class Settings:
     """See `gradproof.check` for the meaning of each. `modes=None` means: all that exist. `step` is the first step of
     every coordinate; None means: chosen for its scale and format. `nondet_tol` is how far two calls at the same point
-    may differ. `contracts` are names from CONTRACTS."""
+    may differ. `contracts` are names from CONTRACTS. Orders below `lowest` are passed over: a
+    sweep has a verdict for each order."""
 
     modes: tuple[Mode, ...] | None
     order: int
@@ -88,6 +89,7 @@ class Settings:
     nondet_tol: float = 0.0
     contracts: tuple[str, ...] = CONTRACTS
     detail: Detail = "summary"
+    lowest: int = 1
 
     @classmethod
     def validated(
@@ -103,6 +105,7 @@ class Settings:
         nondet_tol: float = 0.0,
         contracts: str | Sequence[str] = "all",
         detail: Detail = "summary",
+        lowest: int = 1,
     ) -> Settings:
         return cls(
             _modes(modes),
@@ -115,6 +118,7 @@ class Settings:
             _nondet_tol(nondet_tol),
             _contracts(contracts),
             _detail(detail),
+            lowest,
         )
 
 

@@ -24,6 +24,9 @@ _NO_FORWARD = re.compile(
     r"must implement the jvp|forward (mode )?AD|forward-mode|setup_context|functorch", re.IGNORECASE
 )
 
+# How the backward of an operator made with `torch.library.custom_op` is named.
+CUSTOM_OP = "GeneratedBackwardFor_"
+
 
 @dataclass(frozen=True, slots=True)
 class Graph:
@@ -90,6 +93,15 @@ def refuse_dead_ends(values: Sequence[torch.Tensor]) -> None:
     for node in nodes(values):
         if node.name() == "torch::autograd::Error":
             raise Unsupported(_message_of(node))
+
+
+def refuse_custom_ops(values: Sequence[torch.Tensor]) -> None:
+    """Raise Unsupported if an operator of `torch.library` is behind `values`. It cannot have a forward rule, and where
+    nothing requires grad, as in forward mode, torch 2.13 takes it for a constant without a word."""
+    for node in nodes(values):
+        if node.name().startswith(CUSTOM_OP):
+            name = node.name().removeprefix(CUSTOM_OP).removesuffix("Backward")
+            raise Unsupported(f"the custom operator {name} has no forward rule")
 
 
 def nodes(values: Sequence[torch.Tensor]) -> Iterator[Any]:

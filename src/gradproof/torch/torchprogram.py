@@ -14,7 +14,7 @@ from gradproof.torch.calls import Call, UserCall, double
 from gradproof.torch.gradientcall import GradientCall
 from gradproof.torch.leaves import rows_of
 from gradproof.torch.looping import evaluate_each
-from gradproof.torch.modes import Graph, forward, refuse_dead_ends, reverse, unsupported_in_double
+from gradproof.torch.modes import Graph, forward, refuse_custom_ops, refuse_dead_ends, reverse, unsupported_in_double
 from gradproof.torch.purity import Purity
 
 
@@ -136,6 +136,8 @@ class TorchProgram:
         if self._no_push is not None:
             raise self._no_push
         try:
+            if not self._lanes["push"].used:
+                refuse_custom_ops(self._values)
             with self.scope, torch.enable_grad():
                 self._lanes["push"].run(
                     rows, result, Work((Way("vmap", self._push_many),), self._push_each, self.scope)
@@ -287,9 +289,7 @@ class TorchProgram:
 
     def _push_each(self, rows: Array, into: Array) -> None:
         for row, target in zip(rows, into, strict=True):
-            # Without a graph, torch 2.13 lets a custom op that has no forward rule pass, as if it were a constant.
-            leaves = self._points if not self.tally.pushes else [leaf.detach() for leaf in self._points]
-            points = self.call.forms.copies(leaves)
+            points = self.call.forms.copies([leaf.detach() for leaf in self._points])
             tangents = forward(self.run_dual, points, self.call.forms.arguments(self.call.inputs.single(row)))
             self.call.outputs.write_single(tangents, target)
             self.tally.pushes += 1
