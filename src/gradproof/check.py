@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from gradproof import recording
 from gradproof.adapters import program_of
 from gradproof.audit import audit
 from gradproof.errors import BudgetSpent, GradcheckError, Unsupported
@@ -22,7 +23,7 @@ from gradproof.metered import Metered
 from gradproof.program import Program
 from gradproof.reference.steps import signed
 from gradproof.result import Cost, Result, Verdict, worst_of
-from gradproof.settings import Budget, Effort, Settings, Tolerance
+from gradproof.settings import Budget, Detail, Effort, Settings, Tolerance
 
 
 def check(
@@ -37,6 +38,7 @@ def check(
     tolerance: float | Tolerance | None = None,
     seed: int | None = None,
     budget: int | Budget | None = None,
+    detail: Detail = "summary",
 ) -> Result:
     """Tell whether the derivatives of `fn` at these arguments are right. Never raises for a wrong gradient.
 
@@ -51,13 +53,21 @@ def check(
         dtype, 1e-5 in double.
     seed: of the random directions. Default: a fresh one, printed; the same seed gives the same result.
     budget: `Budget(calls=..., seconds=...)`, or a number of calls: the best verdict within it.
+    detail: `"plots"` records the most telling derivative at many steps too, for the plots of a report (about thirty
+        evaluations more).
     """
     settings = Settings.validated(
-        modes=modes, order=order, effort=effort, tolerance=tolerance, seed=seed, budget=budget
+        modes=modes,
+        order=order,
+        effort=recording.effort(effort),
+        tolerance=tolerance,
+        seed=recording.seed(seed),
+        budget=budget,
+        detail=detail,
     )
     state = random.getstate()  # adapters look after their frameworks' streams; this one belongs to none
     try:
-        return check_program(program_of(fn, args, kwargs, wrt), settings)
+        return recording.told(check_program(program_of(fn, args, kwargs, wrt), settings))
     finally:
         random.setstate(state)
 
@@ -107,4 +117,5 @@ def check_program(program: Program, settings: Settings) -> Result:
         cost=Cost(tally.evaluations, tally.pulls, tally.pushes, time.perf_counter() - started),
         seed=settings.seed,
         settings=settings,
+        traces=examined.traces,
     )

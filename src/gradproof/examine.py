@@ -13,9 +13,14 @@ from gradproof.diagnose.findings import explained, mismatches
 from gradproof.errors import BudgetSpent, Unsupported
 from gradproof.evidence import exhaustive, probes
 from gradproof.evidence.gathered import Gathered, Task
+from gradproof.evidence.measure import draw, measure
+from gradproof.evidence.nans import not_finite
 from gradproof.evidence.plan import Plan, plans
-from gradproof.evidence.wording import budget_spent, not_finite, undecided, unsupported
+from gradproof.evidence.sums import Sums, pulls, pushes
+from gradproof.evidence.trace import trace
+from gradproof.evidence.wording import budget_spent, undecided, unsupported
 from gradproof.metered import Metered
+from gradproof.picture import Trace
 from gradproof.program import Array
 from gradproof.reference.steps import coordinate_steps, fixed_steps, signed
 from gradproof.reference.widest import widest
@@ -32,6 +37,7 @@ class Examined:
     notes: tuple[str, ...] = ()
     power: Power | None = None
     empty: bool = False
+    traces: tuple[Trace, ...] = ()
 
     def joined(self, other: Examined) -> Examined:
         weaker = max((p for p in (self.power, other.power) if p), key=lambda power: power.relative, default=None)
@@ -41,6 +47,7 @@ class Examined:
             tuple(dict.fromkeys(self.notes + other.notes)),
             weaker,
             self.empty or other.empty,
+            self.traces + other.traces,
         )
 
 
@@ -73,14 +80,18 @@ def examine(program: Metered, settings: Settings, order: int, generator: np.rand
                 return Examined(findings=(budget_spent(str(spent)),), notes=program.notes)
             reason += f"; {spent}"
     assert gathered is not None
-    findings += not_finite(program) + gathered.findings
+    findings += not_finite(task) + gathered.findings
     if not gathered.comparisons and all(finding.verdict is Verdict.RIGHT for finding in findings):
         findings += (unsupported(f"a derivative of order {order}", "no mode of it exists", Verdict.UNSUPPORTED),)
     findings = explained(task, findings)
     findings += mismatches(task, gathered.comparisons, findings)
     findings += tuple(undecided(c) for c in gathered.comparisons if c.verdict is Verdict.UNDECIDED)
     prefix = f"order {order}: " if settings.order > 1 else ""
-    return Examined(gathered.comparisons, findings, (prefix + reason, *note, *program.notes), gathered.power)
+    # A stream of its own, so that asking for plots changes no verdict.
+    stream = np.random.default_rng([settings.seed, order])
+    traces = trace(task, gathered.comparisons, findings, stream) if settings.detail == "plots" else ()
+    notes = (prefix + reason, *note, *program.notes)
+    return Examined(gathered.comparisons, findings, notes, gathered.power, traces=traces)
 
 
 def _exhaustive(task: Task, settings: Settings) -> Gathered:
@@ -118,16 +129,16 @@ def _rows(task: Task) -> tuple[Array, tuple[Finding, ...]]:
 
 def _probe(task: Task, plan: Plan, settings: Settings) -> Gathered:
     """A few signed probes of all leaves at once."""
-    drawn = [probes.draw(task) for _ in range(plan.probes)]
+    drawn = [draw(task) for _ in range(plan.probes)]
     findings: tuple[Finding, ...] = ()
-    analytic: list[dict[str, probes.Sums]] = [{} for _ in drawn]
+    analytic: list[dict[str, Sums]] = [{} for _ in drawn]
     for mode in task.modes:
         try:
             if mode == "reverse":
-                sums, found = probes.pulls(task, drawn)
+                sums, found = pulls(task, drawn)
                 findings += found
             else:
-                sums = probes.pushes(task, drawn)
+                sums = pushes(task, drawn)
         except Unsupported as missing:
             findings += (_missing(mode, missing, settings),)
             continue
@@ -136,8 +147,7 @@ def _probe(task: Task, plan: Plan, settings: Settings) -> Gathered:
     if not analytic[0] or any(finding.verdict is Verdict.WRONG for finding in findings):
         # A backward that is not even linear has no Jacobian to look for entries in.
         return Gathered((), findings, None)
-    outcomes = [probes.measure(task, probe, sides) for probe, sides in zip(drawn, analytic, strict=True)]
-    gathered = probes.gather(task, outcomes)
+    gathered = probes.gather(task, measure(task, drawn, analytic))
     return Gathered(gathered.comparisons, findings + gathered.findings, gathered.power)
 
 

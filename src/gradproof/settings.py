@@ -11,6 +11,7 @@ from gradproof.errors import UsageError
 
 Mode = Literal["reverse", "forward"]
 Effort = Literal["auto", "exhaustive"] | int
+Detail = Literal["summary", "plots"]
 MODES: tuple[Mode, ...] = ("reverse", "forward")
 
 
@@ -70,6 +71,7 @@ class Settings:
     budget: Budget
     step: float | None = None
     jitter: float = 0.0
+    detail: Detail = "summary"
 
     @classmethod
     def validated(
@@ -83,6 +85,7 @@ class Settings:
         budget: int | Budget | None = None,
         step: float | None = None,
         jitter: float = 0.0,
+        detail: Detail = "summary",
     ) -> Settings:
         return cls(
             _modes(modes),
@@ -93,6 +96,7 @@ class Settings:
             _budget(budget),
             _step(step),
             jitter,
+            _detail(detail),
         )
 
 
@@ -161,3 +165,13 @@ def _step(step: object) -> float | None:
     if step is None or (isinstance(step, (int, float)) and not isinstance(step, bool) and 0 < step < float("inf")):
         return step
     raise UsageError(f"step={step!r} is not understood; write a number > 0, such as step=1e-6, or leave it out")
+
+
+def _detail(detail: object) -> Detail:
+    if detail == "summary":
+        return "summary"
+    if detail == "plots":
+        return "plots"
+    raise UsageError(
+        f"detail={detail!r} is not understood; write detail='summary', or detail='plots' to record what plots need"
+    )

@@ -16,18 +16,21 @@ FILES = sorted(SOURCE.rglob("*.py"))
 
 # A module may import from its own row and from the rows above it. A new module needs a place here.
 LAYERS = (
-    ("errors", "program", "cases", "streams"),
+    ("errors", "program", "cases", "streams", "environment", "collect", "arrays", "codes"),
     ("precision", "settings", "norms", "batching", "paths"),
+    ("picture",),
     ("result", "metered"),
     ("reference",),
     ("compare",),
     ("contracts",),
     ("evidence",),
     ("diagnose", "audit"),
-    ("examine", "adapters"),
+    ("examine", "adapters", "recording"),
     ("check",),
+    ("attempt",),
     ("render", "torch", "jax", "numpy", "sweep", "cli"),
     ("__init__",),
+    ("__main__",),
 )
 RANK = {module: rank for rank, row in enumerate(LAYERS) for module in row}
 ADAPTERS = ("torch", "jax", "numpy")

@@ -287,7 +287,9 @@ class TorchProgram:
 
     def _push_each(self, rows: Array, into: Array) -> None:
         for row, target in zip(rows, into, strict=True):
-            points = self.call.forms.copies([leaf.detach() for leaf in self._points])
+            # Without a graph, torch 2.13 lets a custom op that has no forward rule pass, as if it were a constant.
+            leaves = self._points if not self.tally.pushes else [leaf.detach() for leaf in self._points]
+            points = self.call.forms.copies(leaves)
             tangents = forward(self.run_dual, points, self.call.forms.arguments(self.call.inputs.single(row)))
             self.call.outputs.write_single(tangents, target)
             self.tally.pushes += 1
