@@ -26,6 +26,7 @@ LAYERS = (
     ("evidence",),
     ("diagnose", "audit"),
     ("examine", "adapters", "recording"),
+    ("linearize",),
     ("check",),
     ("attempt",),
     ("render", "torch", "jax", "numpy", "sweep"),
