@@ -261,9 +261,7 @@ def _seed(text: str) -> int:
 def _effort(text: str) -> Any:
     if text in ("", "auto", "exhaustive") or (text.isdigit() and int(text) > 0):
         return int(text) if text.isdigit() else text or None
-    raise pytest.UsageError(
-        f"--gradproof-effort={text} is not understood; write auto, exhaustive, or a number"
-    )
+    raise pytest.UsageError(f"--gradproof-effort={text} is not understood; write auto, exhaustive, or a number")
 
 
 def _page(report: Any) -> str:
