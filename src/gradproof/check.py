@@ -13,11 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from gradproof import recording
 from gradproof.adapters import program_of
 from gradproof.audit import audit
 from gradproof.errors import BudgetSpent, GradcheckError, Unsupported
 from gradproof.evidence.wording import budget_spent, unsupported
-from gradproof.examine import Examined, examine
+from gradproof.examine import Examined
+from gradproof.linearize import examine_modes
 from gradproof.metered import Metered
 from gradproof.program import Program
 from gradproof.reference.steps import signed
@@ -38,6 +40,8 @@ def check(
     seed: int | None = None,
     budget: int | Budget | None = None,
     detail: Detail = "summary",
+    nondet_tol: float = 0.0,
+    contracts: str | Sequence[str] = "all",
 ) -> Result:
     """Tell whether the derivatives of `fn` at these arguments are right. Never raises for a wrong gradient.
 
@@ -45,7 +49,7 @@ def check(
     args: one tensor, or a tuple or list of positional arguments: tensors, containers of tensors, other objects.
     wrt: paths of the inputs to differentiate, such as `"args[0]"`, `"params.*"`. Default: those that require grad,
         or all floating and complex ones when none does.
-    modes: `"reverse"`, `"forward"`, or both. Default: all that exist.
+    modes: `"reverse"`, `"forward"`, or both, and `"linearize"` for JAX. Default: reverse and forward, as they exist.
     order: 1, or 2 to check second derivatives as well, and so on.
     effort: `"auto"`, `"exhaustive"` (every entry of the Jacobian), or a number of random probes (any size).
     tolerance: accepted deviation, relative to the larger of the entry and the rms of its block. Default: from the
@@ -54,13 +58,23 @@ def check(
     budget: `Budget(calls=..., seconds=...)`, or a number of calls: the best verdict within it.
     detail: `"plots"` records the most telling derivative at many steps too, for the plots of a report (about thirty
         evaluations more).
+    nondet_tol: how far two runs of the function, or of its backward, may be apart (beyond rounding).
+    contracts: properties to check beside the numbers, such as `("linear", "pure")`. Default: all that apply; `"none"`.
     """
     settings = Settings.validated(
-        modes=modes, order=order, effort=effort, tolerance=tolerance, seed=seed, budget=budget, detail=detail
+        modes=modes,
+        order=order,
+        effort=recording.effort(effort),
+        tolerance=tolerance,
+        seed=recording.seed(seed),
+        budget=budget,
+        detail=detail,
+        nondet_tol=nondet_tol,
+        contracts=contracts,
     )
     state = random.getstate()  # adapters look after their frameworks' streams; this one belongs to none
     try:
-        return check_program(program_of(fn, args, kwargs, wrt), settings)
+        return recording.told(check_program(program_of(fn, args, kwargs, wrt), settings))
     finally:
         random.setstate(state)
 
@@ -85,7 +99,8 @@ def check_program(program: Program, settings: Settings) -> Result:
         try:
             if order > 1:
                 metered = metered.gradient(signed(generator, metered.value.size))
-            examined = examined.joined(examine(metered, settings, order, generator))
+            if order >= settings.lowest:
+                examined = examined.joined(examine_modes(metered, settings, order, generator))
         except BudgetSpent as spent:
             examined = examined.joined(Examined(findings=(budget_spent(str(spent)),)))
             break

@@ -237,8 +237,15 @@ class Result:
 
     def raise_if_wrong(self) -> None:
         """Raise GradcheckError if the verdict is WRONG or ERROR. `assert_gradients` asks for more: it wants RIGHT."""
+        __tracebackhide__ = True
         if self.verdict in (Verdict.WRONG, Verdict.ERROR):
             raise GradcheckError(str(self), self)
+
+    def __repr__(self) -> str:
+        """One line: arrays would bury a failing assertion."""
+        from gradproof.render.text import headline
+
+        return f"<{self.verdict}  {headline(self)}>"
 
     def __str__(self) -> str:
         from gradproof.render.text import render

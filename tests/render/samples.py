@@ -55,7 +55,7 @@ def noisy() -> Result:
     program = elementwise(
         lambda x: x + 1e-2 * table[(np.abs(x) * 1e15).astype(np.int64) % 997], np.ones_like, [0.7, 1.3]
     )
-    return checked(program, "noisy", jitter=1.0)
+    return checked(program, "noisy", nondet_tol=1.0)
 
 
 @cache

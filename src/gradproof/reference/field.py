@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gradproof import precision
-from gradproof.norms import dot, rows_dot
+from gradproof.norms import dot, rows_weighed
 from gradproof.program import Array, Program
 
 # Rows of points are evaluated in chunks of about this many numbers (points and values together): large enough to
@@ -40,6 +41,18 @@ def single(program: Program, coordinate: int) -> Field:
     return _combined(program, [(slice(coordinate, coordinate + 1), np.ones(1))])
 
 
+def selected(program: Program, outputs: NDArray[np.intp]) -> Field:
+    """A few of the outputs, each for itself."""
+    whole = field_of(program)
+    return Field(
+        program.point,
+        program.value[outputs],
+        whole.floor[outputs],
+        lambda points: program.values(points)[:, outputs],
+        whole.rows,
+    )
+
+
 def projected(program: Program, cotangent: Array) -> Field:
     """All outputs combined by one cotangent into a single number."""
     return _combined(program, [(slice(0, program.value.size), cotangent)])
@@ -54,15 +67,16 @@ def _combined(program: Program, parts: Sequence[tuple[slice, Array]]) -> Field:
     """Independent roundings add up like a random walk, hence the root of the sum of squares."""
     roundoff = precision.coarsest(program.outputs).roundoff
     terms = [weights * program.value[span] for span, weights in parts]
+    terms = [one if np.isfinite(one).all() else np.where(np.isfinite(one), one, 0.0) for one in terms]
 
     def values(points: Array) -> Array:
         outputs = program.values(points)
-        return np.stack([rows_dot(outputs[:, span], weights) for span, weights in parts], axis=1)
+        return np.stack([rows_weighed(outputs[:, span], weights) for span, weights in parts], axis=1)
 
     return Field(
         program.point,
         # Summed as the rows are: outputs that do not change must not seem to.
-        np.array([rows_dot(program.value[None, span], weights)[0] for span, weights in parts]),
+        np.array([rows_weighed(program.value[None, span], weights)[0] for span, weights in parts]),
         roundoff * np.sqrt(np.array([dot(one, one) for one in terms])),
         values,
         _rows(program),

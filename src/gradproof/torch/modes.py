@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch.autograd import forward_ad
 
-from gradproof.errors import Unsupported
+from gradproof.errors import Unsupported, first_line
 
 # How torch (2.x) says that a mode does not exist, as far as the type of the exception does not tell.
 _NO_REVERSE = re.compile(
@@ -23,6 +23,9 @@ _NO_REVERSE = re.compile(
 _NO_FORWARD = re.compile(
     r"must implement the jvp|forward (mode )?AD|forward-mode|setup_context|functorch", re.IGNORECASE
 )
+
+# How the backward of an operator made with `torch.library.custom_op` is named.
+CUSTOM_OP = "GeneratedBackwardFor_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +95,15 @@ def refuse_dead_ends(values: Sequence[torch.Tensor]) -> None:
             raise Unsupported(_message_of(node))
 
 
+def refuse_custom_ops(values: Sequence[torch.Tensor]) -> None:
+    """Raise Unsupported if an operator of `torch.library` is behind `values`. It cannot have a forward rule, and where
+    nothing requires grad, as in forward mode, torch 2.13 takes it for a constant without a word."""
+    for node in nodes(values):
+        if node.name().startswith(CUSTOM_OP):
+            name = node.name().removeprefix(CUSTOM_OP).removesuffix("Backward")
+            raise Unsupported(f"the custom operator {name} has no forward rule")
+
+
 def nodes(values: Sequence[torch.Tensor]) -> Iterator[Any]:
     """All nodes of the graph behind `values`, each once."""
     waiting: list[Any] = [value.grad_fn for value in values if value.grad_fn is not None]
@@ -129,9 +141,3 @@ def unsupported_in_double() -> Iterator[None]:
         yield
     except Exception as error:
         raise Unsupported(f"does not run in float64: {type(error).__name__}: {first_line(error)}") from error
-
-
-def first_line(error: BaseException) -> str:
-    """The first sentence or line of a message; torch's run over whole screens."""
-    line = next(iter(str(error).strip().splitlines()), "") or type(error).__name__
-    return line if len(line) <= 160 else line[:157] + "..."
