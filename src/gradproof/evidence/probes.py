@@ -118,8 +118,15 @@ def pushes(task: Task, drawn: list[Probe]) -> list[Sums]:
     return sums
 
 
-def modes(task: Task, analytic: list[dict[str, Sums]]) -> list[Modes]:
+def modes(task: Task, drawn: list[Probe], analytic: list[dict[str, Sums]]) -> list[Modes]:
     """The same sums by both modes, for every pair of leaves."""
+    program = task.program
+
+    def change(probe: Probe, output: Leaf, leaf: Leaf) -> float:
+        values = probe.cotangent[output.span] * program.value[output.span]
+        length = rms(probe.direction[leaf.span]) / (rms(program.point[leaf.span]) or 1.0)
+        return rms(values) * length * float(np.sqrt(output.size * leaf.size))
+
     return [
         Modes(
             output,
@@ -127,9 +134,10 @@ def modes(task: Task, analytic: list[dict[str, Sums]]) -> list[Modes]:
             np.array([one["reverse"].total[i, o] for one in analytic]),
             np.array([one["forward"].total[i, o] for one in analytic]),
             np.array([max(sums.size[i, o] for sums in one.values()) for one in analytic]),
+            np.array([change(probe, output, leaf) for probe in drawn]),
         )
-        for o, output in enumerate(task.program.outputs)
-        for i, leaf in enumerate(task.program.inputs)
+        for o, output in enumerate(program.outputs)
+        for i, leaf in enumerate(program.inputs)
     ]
 
 

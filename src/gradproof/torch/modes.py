@@ -25,6 +25,10 @@ _NO_FORWARD = re.compile(
 )
 
 
+# How the node of a custom operator with a registered backward is called, before the operator's own name.
+OPERATOR = "GeneratedBackwardFor_"
+
+
 @dataclass(frozen=True, slots=True)
 class Graph:
     """A call that was made as the user would make it: the values, and the points that autograd made them from."""
@@ -103,6 +107,17 @@ def nodes(values: Sequence[torch.Tensor]) -> Iterator[Any]:
             if further is not None and further not in seen:
                 seen.add(further)
                 waiting.append(further)
+
+
+def forwardless(values: Sequence[torch.Tensor]) -> str:
+    """Why there is no forward mode through this graph. A custom operator can register a backward only: asked for a
+    tangent, torch 2.13 goes round it and silently returns none."""
+    for node in nodes(values):
+        if node.name().startswith(OPERATOR):
+            return (
+                f"{node.name().removeprefix(OPERATOR).removesuffix('Backward')} is an operator without a forward rule"
+            )
+    return ""
 
 
 def _message_of(node: Any) -> str:

@@ -16,6 +16,7 @@ from gradproof.program import Leaf, Spot
 from gradproof.result import Finding, Place, Verdict
 from gradproof.torch.calls import UserCall
 from gradproof.torch.contracts.subject import Elsewhere, Subject
+from gradproof.torch.modes import OPERATOR
 
 HINT = "Look at the vmap rule: the batch dimension may be anywhere (in_dims), and inputs without one are not batched."
 
@@ -27,7 +28,7 @@ def applies(subject: Subject) -> bool:
 
 def _batchable(node: Any) -> bool:
     rule = getattr(node, "_forward_cls", None)
-    if rule is None or node.name().startswith("GeneratedBackwardFor"):
+    if rule is None or node.name().startswith(OPERATOR):
         return True  # an operator: torch finds its rule, or falls back to a loop
     base = torch.autograd.Function
     separate = rule.setup_context is not base.setup_context
