@@ -20,7 +20,7 @@ from gradproof.settings import Tolerance
 PART = 1e-3
 ROUNDINGS = 1024.0
 # A derivative below this fraction of value over input is rounding.
-NEGLIGIBLE = 1e-12
+NEGLIGIBLE = 1e-11
 HINT = "Write both rules from the same formula; look for a cast, a constant or a term that only one of them has."
 
 
@@ -64,7 +64,7 @@ def blocks(program: Program, reverse: Array, forward: Array) -> list[Modes]:
         for leaf in program.inputs:
             one, other = reverse[leaf.span, output.span].T, forward[leaf.span, output.span].T
             if one.size and not np.array_equal(one, other):
-                change = rms(program.value[output.span]) / (rms(program.point[leaf.span]) or 1.0)
+                change = rms(program.value) / (rms(program.point[leaf.span]) or 1.0)
                 size = np.maximum(np.abs(other), max(rms(one), rms(other)))
                 found.append(Modes(output, leaf, one, other, size, change))
     return found

@@ -123,9 +123,8 @@ def modes(task: Task, drawn: list[Probe], analytic: list[dict[str, Sums]]) -> li
     program = task.program
 
     def change(probe: Probe, output: Leaf, leaf: Leaf) -> float:
-        values = probe.cotangent[output.span] * program.value[output.span]
         length = rms(probe.direction[leaf.span]) / (rms(program.point[leaf.span]) or 1.0)
-        return rms(values) * length * float(np.sqrt(output.size * leaf.size))
+        return rms(program.value) * length * float(np.sqrt(output.size * leaf.size))
 
     return [
         Modes(
