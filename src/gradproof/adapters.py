@@ -3,6 +3,9 @@
 An adapter is a module with `owns(fn, args, kwargs)` and `program_of(fn, args, kwargs, wrt)`. It is imported only when
 its framework already is: arrays of a framework that nobody has imported cannot be among the arguments. Third parties
 add one by an entry point of the group `gradproof.adapters`, named after the framework's top module.
+
+Derivatives that the user wrote by hand come with the call, as `derivative=`; an adapter that can use them has
+`program_with(fn, args, kwargs, wrt, derivative)` too, and gets every call that its framework owns.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from gradproof.program import Program
 
 GROUP = "gradproof.adapters"
 # Framework to adapter, in the order in which they are asked.
-BUILT_IN = {"torch": "gradproof.torch.adapter"}
+BUILT_IN = {"torch": "gradproof.torch.adapter", "numpy": "gradproof.numpy.adapter"}
 
 
 class Adapter(Protocol):
@@ -34,7 +37,11 @@ class Adapter(Protocol):
 
 
 def program_of(
-    fn: Callable[..., Any], args: Any, kwargs: Mapping[str, Any] | None, wrt: str | Sequence[str] | None
+    fn: Callable[..., Any],
+    args: Any,
+    kwargs: Mapping[str, Any] | None,
+    wrt: str | Sequence[str] | None,
+    derivative: Any = None,
 ) -> Program:
     if not callable(fn):
         raise UsageError(f"the first argument must be the function to check, got {fn!r}; write check(fn, (x,))")
@@ -43,13 +50,25 @@ def program_of(
             f"kwargs must be a dict of keyword arguments, got {kwargs!r}; write check(fn, (x,), {{'scale': 2.0}})"
         )
     named = dict(kwargs or {})
-    adapters = [load() for framework, load in _known() if framework in sys.modules]
-    for adapter in adapters:
+    adapters = [(framework, load()) for framework, load in _known() if framework in sys.modules]
+    for framework, adapter in adapters:
         if adapter.owns(fn, args, named):
-            return adapter.program_of(fn, args, named, wrt)
+            if derivative is None:
+                return adapter.program_of(fn, args, named, wrt)
+            return _with_derivative(framework, adapter)(fn, args, named, wrt, derivative)
     if adapters:  # it says in its own words what is missing
-        return adapters[0].program_of(fn, args, named, wrt)
+        return adapters[0][1].program_of(fn, args, named, wrt)
     raise UsageError("none of the arguments is a tensor of a supported framework; write check(fn, (torch.randn(3),))")
+
+
+def _with_derivative(framework: str, adapter: Adapter) -> Callable[..., Program]:
+    found: Callable[..., Program] | None = getattr(adapter, "program_with", None)
+    if found is None:
+        raise UsageError(
+            f"derivative= is for NumPy arrays; the arguments are {framework}'s, which differentiates the function "
+            "itself; write check(fn, args) without it, or pass NumPy arrays"
+        )
+    return found
 
 
 @functools.cache

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,12 +11,12 @@ from gradproof.contracts.linear import check_linear, combination, loudness
 from gradproof.contracts.repeatable import check_values
 from gradproof.diagnose.findings import explained, mismatches
 from gradproof.errors import BudgetSpent, Unsupported
-from gradproof.evidence import exhaustive, probes
+from gradproof.evidence import exhaustive, probes, sparse
 from gradproof.evidence.gathered import Gathered, Task
-from gradproof.evidence.plan import Plan, plans
+from gradproof.evidence.plan import PROBES, Plan, plans
 from gradproof.evidence.wording import budget_spent, not_finite, undecided, unsupported
 from gradproof.metered import Metered
-from gradproof.program import Array
+from gradproof.program import Array, offers_of
 from gradproof.reference.steps import coordinate_steps, fixed_steps, signed
 from gradproof.reference.widest import widest
 from gradproof.result import Comparison, Finding, Power, Verdict
@@ -54,7 +54,7 @@ def examine(program: Metered, settings: Settings, order: int, generator: np.rand
     task = Task(
         program,
         reference,
-        settings.modes or MODES,
+        settings.modes or tuple(mode for mode in MODES if mode in offers_of(program).modes),
         tolerance_for(settings, program),
         order,
         generator,
@@ -64,10 +64,7 @@ def examine(program: Metered, settings: Settings, order: int, generator: np.rand
     reason = ""
     for plan in plans(program, settings):
         try:
-            gathered, reason = (
-                (_exhaustive(task, settings) if plan.probes == 0 else _probe(task, plan, settings)),
-                plan.reason,
-            )
+            gathered, reason = _gathered(task, plan, settings), plan.reason
         except BudgetSpent as spent:
             if gathered is None:
                 return Examined(findings=(budget_spent(str(spent)),), notes=program.notes)
@@ -81,6 +78,22 @@ def examine(program: Metered, settings: Settings, order: int, generator: np.rand
     findings += tuple(undecided(c) for c in gathered.comparisons if c.verdict is Verdict.UNDECIDED)
     prefix = f"order {order}: " if settings.order > 1 else ""
     return Examined(gathered.comparisons, findings, (prefix + reason, *note, *program.notes), gathered.power)
+
+
+def _gathered(task: Task, plan: Plan, settings: Settings) -> Gathered:
+    if plan.grouping is None:
+        return _exhaustive(task, settings) if plan.probes == 0 else _probe(task, plan, settings)
+    # The author's own matrix is looked at as such; other modes, if any, by probes.
+    others = tuple(mode for mode in task.modes if mode != sparse.MODE)
+    gathered = sparse.gather(task, plan.grouping, ())
+    if not others:
+        return gathered
+    further = _probe(replace(task, modes=others), replace(plan, probes=PROBES), settings)
+    return Gathered(
+        gathered.comparisons + further.comparisons,
+        gathered.findings + further.findings,
+        further.power or gathered.power,
+    )
 
 
 def _exhaustive(task: Task, settings: Settings) -> Gathered:

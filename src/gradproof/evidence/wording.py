@@ -56,7 +56,7 @@ def mismatch(comparison: Comparison) -> Finding:
         return Finding(
             "nan-gradient", Verdict.WRONG, place, f"the {name} is NaN where the function is smooth and finite"
         )
-    if comparison.scope == "entries":
+    if comparison.scope != "probes":
         extent = f"{comparison.wrong} of {comparison.entries} entries"
     else:
         extent = f"at least {max(comparison.wrong, 1)} of {comparison.entries} entries"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gradproof import precision
 from gradproof.norms import dot, rows_dot
@@ -33,6 +34,17 @@ def field_of(program: Program) -> Field:
     for leaf in program.outputs:
         floor[leaf.span] *= precision.of(leaf.dtype).roundoff
     return Field(program.point, program.value, floor, program.values, _rows(program))
+
+
+def only(field: Field, outputs: NDArray[np.intp]) -> Field:
+    """Some of its outputs."""
+    return Field(
+        field.point,
+        field.value[outputs],
+        field.floor[outputs],
+        lambda points: field.values(points)[:, outputs],
+        field.rows,
+    )
 
 
 def projected(program: Program, cotangent: Array) -> Field:

@@ -1,0 +1,7 @@
+"""Hand-written derivatives of NumPy and SciPy functions: how to pass them, and the adapter that checks them."""
+
+from __future__ import annotations
+
+from gradproof.numpy.derivative import Grad, Hess, Hessp, Jac, Jvp, Vjp
+
+__all__ = ["Grad", "Hess", "Hessp", "Jac", "Jvp", "Vjp"]
