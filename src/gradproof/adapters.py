@@ -50,13 +50,16 @@ def program_of(
             f"kwargs must be a dict of keyword arguments, got {kwargs!r}; write check(fn, (x,), {{'scale': 2.0}})"
         )
     named = dict(kwargs or {})
-    adapters = [(framework, load()) for framework, load in _known() if framework in sys.modules]
+    adapters = [(framework, load()) for framework, load in _known() if sys.modules.get(framework)]
     for framework, adapter in adapters:
         if adapter.owns(fn, args, named):
             if derivative is None:
                 return adapter.program_of(fn, args, named, wrt)
             return _with_derivative(framework, adapter)(fn, args, named, wrt, derivative)
-    if adapters:  # it says in its own words what is missing
+    # Somebody says in its own words what is missing.
+    if derivative is not None:
+        return _with_derivative(*adapters[-1])(fn, args, named, wrt, derivative)
+    if adapters:
         return adapters[0][1].program_of(fn, args, named, wrt)
     raise UsageError("none of the arguments is a tensor of a supported framework; write check(fn, (torch.randn(3),))")
 

@@ -14,7 +14,7 @@ from gradproof.errors import BudgetSpent, Unsupported
 from gradproof.evidence import exhaustive, probes, sparse
 from gradproof.evidence.gathered import Gathered, Task
 from gradproof.evidence.plan import PROBES, Plan, plans
-from gradproof.evidence.wording import budget_spent, not_finite, undecided, unsupported
+from gradproof.evidence.wording import budget_spent, not_finite, undecided, unsupported, worded
 from gradproof.metered import Metered
 from gradproof.program import Array, offers_of
 from gradproof.reference.steps import coordinate_steps, fixed_steps, signed
@@ -76,6 +76,7 @@ def examine(program: Metered, settings: Settings, order: int, generator: np.rand
     findings = explained(task, findings)
     findings += mismatches(task, gathered.comparisons, findings)
     findings += tuple(undecided(c) for c in gathered.comparisons if c.verdict is Verdict.UNDECIDED)
+    findings = worded(findings, offers_of(program).words)
     prefix = f"order {order}: " if settings.order > 1 else ""
     return Examined(gathered.comparisons, findings, (prefix + reason, *note, *program.notes), gathered.power)
 

@@ -104,13 +104,14 @@ class Stored:
 @dataclass(frozen=True, slots=True)
 class Offers:
     """What a program may have beyond the protocol: the modes its author wrote (others are not missed), up to which
-    order, the stored entries of its Jacobian, and the function at complex points (k, N) -> (k, M), where every
-    coordinate is a complex number of its own."""
+    order; the stored entries of its Jacobian; the function at complex points (k, N) -> (k, M), where every coordinate
+    is a complex number of its own; and what the author calls "backward" and "the forward rule"."""
 
     modes: tuple[str, ...] = ("reverse", "forward")
     order: int = 1
     stored: Callable[[], Stored] | None = None
     complex_values: Callable[[ComplexArray], ComplexArray] | None = None
+    words: tuple[tuple[str, str], ...] = ()
 
 
 def offers_of(program: Program) -> Offers:

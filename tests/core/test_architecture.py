@@ -26,13 +26,13 @@ LAYERS = (
     ("diagnose", "audit"),
     ("examine", "adapters"),
     ("check",),
-    ("render", "torch", "jax", "numpy", "sweep", "cli"),
+    ("render", "torch", "jax", "numpy", "sweep", "cli", "conformance"),
     ("__init__",),
 )
 RANK = {module: rank for rank, row in enumerate(LAYERS) for module in row}
 ADAPTERS = ("torch", "jax", "numpy")
-# torch's own interface, on top of everything: the one place that may use the torch adapter, the core and its texts.
-DROPIN = "torch.dropin"
+# A framework's own interface, on top of everything: the one place that may use its adapter, the core and its texts.
+DROPINS = {"torch.dropin", "numpy.problem"}
 # An adapter translates; it never compares, picks a step or formats.
 SEEN_BY_ADAPTERS = {"errors", "precision", "program", "settings"}
 # Against the arrows, and only inside a function: a result prints itself, and `adapters` looks up who runs the function.
@@ -71,7 +71,8 @@ def package_of(file: Path) -> str:
 def module_of(file: Path) -> str:
     """The row's name: the top-level module or folder that the file belongs to. A drop-in is no part of its adapter."""
     parts = file.relative_to(SOURCE).parts
-    return DROPIN if parts[:2] == ("torch", "dropin") else parts[0].removesuffix(".py")
+    dropin = ".".join(parts[:2]).removesuffix(".py")
+    return dropin if dropin in DROPINS else parts[0].removesuffix(".py")
 
 
 def misdirected(module: str, tree: ast.AST, package: str = "gradproof") -> list[str]:
@@ -85,8 +86,8 @@ def _allowed(module: str, found: Import) -> bool:
     target = parts[1] if len(parts) > 1 and parts[1] in RANK else "__init__"
     if target == module or (found.lazy and (module, target) in LAZY):
         return True
-    if module == DROPIN:
-        return target in ("torch", "render") or RANK[target] <= RANK["check"]
+    if module in DROPINS:
+        return target in (module.split(".")[0], "render") or RANK[target] <= RANK["check"]
     if module in ADAPTERS:
         return target in SEEN_BY_ADAPTERS
     return target not in ADAPTERS and RANK[target] <= RANK[module]
@@ -111,7 +112,7 @@ def file(request: pytest.FixtureRequest) -> Path:
 
 
 def test_the_module_has_a_place_among_the_layers(file: Path) -> None:
-    assert module_of(file) in {*RANK, DROPIN}, "give the new module a row in LAYERS"
+    assert module_of(file) in {*RANK, *DROPINS}, "give the new module a row in LAYERS"
 
 
 def test_imports_point_one_way(file: Path) -> None:

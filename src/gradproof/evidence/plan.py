@@ -66,7 +66,7 @@ def _stored(program: Metered, settings: Settings, shape: str) -> Plan | None:
     return Plan(
         0,
         f"every stored entry: {grouping.stored.values.size:,} of the {shape} Jacobian, whose columns move in "
-        f"{grouping.count} groups; any other entry would show",
+        f"{grouping.count} group{'' if grouping.count == 1 else 's'}; any other entry would show",
         grouping,
     )
 

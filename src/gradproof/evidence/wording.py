@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from gradproof.program import Program
@@ -72,6 +74,28 @@ def undecided(comparison: Comparison) -> Finding:
     sentence += f"±{worst.bar:.2g}, the tolerance is {worst.tolerance:.2g}" if worst else "less than the tolerance"
     return Finding(
         comparison.reason or "noise", Verdict.UNDECIDED, place, sentence, UNDECIDED_HINTS.get(comparison.reason, "")
+    )
+
+
+def worded(findings: tuple[Finding, ...], words: tuple[tuple[str, str], ...]) -> tuple[Finding, ...]:
+    """The same findings in the words of the program's author, who may have no backward but a `jac`."""
+
+    def said(text: str) -> str:
+        for ours, theirs in words:
+            text = text.replace(ours, theirs)
+        return text
+
+    return tuple(
+        replace(
+            finding,
+            sentence=said(finding.sentence),
+            hint=said(finding.hint),
+            diagnosis=finding.diagnosis
+            and replace(
+                finding.diagnosis, sentence=said(finding.diagnosis.sentence), hint=said(finding.diagnosis.hint)
+            ),
+        )
+        for finding in findings
     )
 
 

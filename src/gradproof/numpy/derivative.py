@@ -53,7 +53,8 @@ class Hessp:
     given: Callable[..., Any]
 
 
-ONE_OF = {"jac": Jac, "grad": Grad, "vjp": Vjp, "jvp": Jvp, "hess": Hess, "hessp": Hessp}
+One = Jac | Grad | Vjp | Jvp | Hess | Hessp
+ONE_OF: dict[str, type[One]] = {"jac": Jac, "grad": Grad, "vjp": Vjp, "jvp": Jvp, "hess": Hess, "hessp": Hessp}
 EXAMPLE = "write derivative={'jac': jac}, or derivative=gradproof.numpy.Jac(jac)"
 
 
@@ -73,6 +74,19 @@ class Written:
         """The name of a derivative that is with respect to the first argument, or nothing."""
         named = (name for name in ("jac", "grad", "hess", "hessp") if getattr(self, name) is not None)
         return next(named, "")
+
+    @property
+    def words(self) -> tuple[tuple[str, str], ...]:
+        """What does the work of "backward" and of "the forward rule"."""
+        matrix = "grad" if self.jac is None else "jac"
+        reverse = matrix if self.vjp is None else "vjp"
+        forward = matrix if self.jvp is None else "jvp"
+        return (("backward", reverse), ("the forward rule", forward))
+
+    @property
+    def second_words(self) -> tuple[tuple[str, str], ...]:
+        reverse = "hessp" if self.hess is None else "hess"
+        return (("backward", reverse), ("the forward rule", "hessp"))
 
     @property
     def matrix(self) -> Any:
@@ -103,7 +117,7 @@ def written(derivative: Any) -> Written:
 def _pairs(derivative: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(derivative, Mapping):
         yield from ((str(name), _bare(value)) for name, value in derivative.items())
-    elif isinstance(derivative, tuple(ONE_OF.values())):
+    elif isinstance(derivative, One):
         yield type(derivative).__name__.lower(), derivative.given
     elif isinstance(derivative, (tuple, list)) and derivative:
         for one in derivative:
@@ -113,7 +127,7 @@ def _pairs(derivative: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _bare(value: Any) -> Any:
-    return value.given if isinstance(value, tuple(ONE_OF.values())) else value
+    return value.given if isinstance(value, One) else value
 
 
 def _compatible(given: Mapping[str, Any]) -> None:
@@ -124,9 +138,7 @@ def _compatible(given: Mapping[str, Any]) -> None:
             "differences of the gradient; write derivative={'jac': jac, 'hess': hess}"
         )
     if first == ["jvp"] and ("hess" in given or "hessp" in given):
-        raise UsageError(
-            "hess and hessp are held against differences of the gradient, which jvp does not give; add jac"
-        )
+        raise UsageError("hess and hessp are held against differences of the gradient, not given by jvp; add jac")
     if "jac" in first and "grad" in first:
         raise UsageError("jac and grad are the same thing for a function with one output; give one of them")
     if len(first) > 2:

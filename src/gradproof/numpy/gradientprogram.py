@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 
 from gradproof.errors import Unsupported
@@ -40,7 +42,11 @@ class GradientProgram:
 
     @property
     def offers(self) -> Offers:
-        return Offers(modes=self._second.modes, stored=None if self._second.stored is None else self._stored)
+        return Offers(
+            modes=self._second.modes,
+            stored=None if self._second.stored is None else self._stored,
+            words=self._rules.written.second_words,
+        )
 
     def _stored(self) -> Stored:
         """The Hessian and, with respect to the cotangent, the columns of J^T."""
@@ -65,10 +71,8 @@ class GradientProgram:
         result = np.full((len(points), self.value.size), np.nan)
         with preserved():
             for row, target in zip(points, result, strict=True):
-                try:
+                with suppress(Exception):  # whatever it is, the step left the domain
                     target[:] = self._evaluated(row)
-                except Exception:  # noqa: BLE001  whatever it is, the step left the domain
-                    continue
         self.tally.evaluations += len(points)
         return result
 

@@ -101,4 +101,5 @@ def merged(stored: Stored, columns: int) -> Stored:
     if unique.size == keys.size and (np.diff(keys) > 0).all():
         return stored
     outputs, inputs = np.divmod(unique, columns)
-    return Stored(outputs.astype(np.intp), inputs.astype(np.intp), np.bincount(place, stored.values, unique.size))
+    values = np.bincount(place, stored.values, unique.size).astype(np.float64)
+    return Stored(outputs.astype(np.intp), inputs.astype(np.intp), values)

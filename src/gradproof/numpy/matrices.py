@@ -54,7 +54,7 @@ def is_operator(value: object) -> bool:
 def _covers_all(value: Any, rows: Layout, columns: Layout) -> bool:
     """One matrix for several leaves: all coordinates, one after another; only real ones say how many that are."""
     real = not any(leaf.is_complex for leaf in rows.leaves + columns.leaves)
-    return real and np.shape(value) == (rows.size, columns.size)
+    return real and getattr(value, "shape", None) == (rows.size, columns.size)
 
 
 def _whole(rows: Layout, columns: Layout) -> tuple[Leaf, Leaf]:

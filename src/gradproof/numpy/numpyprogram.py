@@ -65,6 +65,7 @@ class NumpyProgram:
             order=self._written.order,
             stored=None if stored is None else lambda: stored,
             complex_values=self.complex_values if all(map(_all_double, layouts)) else None,
+            words=self._written.words,
         )
 
     def values(self, points: Array) -> Array:
@@ -135,7 +136,9 @@ class NumpyProgram:
             raise UsageError(
                 "the hess of a function with several outputs needs its jac; write {'jac': ..., 'hess': ...}"
             )
-        return GradientProgram(self.rules, self.name, self.point, np.array(cotangent, dtype=np.float64), self.tally)
+        # Of one output the Hessian itself, in the numbers that its author would print.
+        weights = np.ones(1) if self.value.size == 1 else np.array(cotangent, dtype=np.float64)
+        return GradientProgram(self.rules, self.name, self.point, weights, self.tally)
 
     def widened(self) -> NumpyProgram:
         wide = self._call.widened()
