@@ -17,6 +17,7 @@ from gradproof.evidence.plan import PROBES, Plan, plans
 from gradproof.evidence.wording import budget_spent, not_finite, undecided, unsupported, worded
 from gradproof.metered import Metered
 from gradproof.program import Array, offers_of
+from gradproof.reference.complexstep import ComplexStep
 from gradproof.reference.steps import coordinate_steps, fixed_steps, signed
 from gradproof.reference.widest import widest
 from gradproof.result import Comparison, Finding, Power, Verdict
@@ -51,6 +52,7 @@ def examine(program: Metered, settings: Settings, order: int, generator: np.rand
     if findings:
         return Examined(findings=findings)
     reference, note = widest(program)
+    steps = coordinate_steps(reference) if settings.step is None else fixed_steps(reference, settings.step)
     task = Task(
         program,
         reference,
@@ -58,7 +60,8 @@ def examine(program: Metered, settings: Settings, order: int, generator: np.rand
         tolerance_for(settings, program),
         order,
         generator,
-        coordinate_steps(reference) if settings.step is None else fixed_steps(reference, settings.step),
+        steps,
+        ComplexStep.of(reference, steps, settings.seed),
     )
     gathered: Gathered | None = None
     reason = ""
@@ -78,7 +81,8 @@ def examine(program: Metered, settings: Settings, order: int, generator: np.rand
     findings += tuple(undecided(c) for c in gathered.comparisons if c.verdict is Verdict.UNDECIDED)
     findings = worded(findings, offers_of(program).words)
     prefix = f"order {order}: " if settings.order > 1 else ""
-    return Examined(gathered.comparisons, findings, (prefix + reason, *note, *program.notes), gathered.power)
+    notes = (prefix + reason, *note, *(task.exact.notes if task.exact else ()), *program.notes)
+    return Examined(gathered.comparisons, findings, notes, gathered.power)
 
 
 def _gathered(task: Task, plan: Plan, settings: Settings) -> Gathered:

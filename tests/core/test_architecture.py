@@ -87,7 +87,7 @@ def _allowed(module: str, found: Import) -> bool:
     if target == module or (found.lazy and (module, target) in LAZY):
         return True
     if module in DROPINS:
-        return target in (module.split(".")[0], "render") or RANK[target] <= RANK["check"]
+        return target in (module.partition(".")[0], "render") or RANK[target] <= RANK["check"]
     if module in ADAPTERS:
         return target in SEEN_BY_ADAPTERS
     return target not in ADAPTERS and RANK[target] <= RANK[module]

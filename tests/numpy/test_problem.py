@@ -168,9 +168,11 @@ def test_constraints() -> None:
     assert check_constraint(NonlinearConstraint(fun, 0, 1, jac=jac, hess=hess), [1, 2], seed=1).ok
     wrong = NonlinearConstraint(fun, 0, 1, jac=jac, hess=lambda x, v: hess(x, v[::-1]))
     assert not check_constraint(wrong, [1, 2], seed=1).ok
-    single = NonlinearConstraint(
-        lambda x: x[0] ** 2, 0, 1, jac=lambda x: [[2 * x[0], 0]], hess=lambda x, v: v[0] * hess(x, [1, 0])
-    )
+
+    def curved(x: np.ndarray, v: np.ndarray) -> np.ndarray:
+        return v[0] * hess(x, np.array([1, 0]))
+
+    single = NonlinearConstraint(lambda x: x[0] ** 2, 0, 1, jac=lambda x: [[2 * x[0], 0]], hess=curved)
     assert check_constraint(single, [1, 2], seed=1).ok
     slsqp = {"type": "ineq", "fun": lambda x, a: a * x[0] ** 2, "jac": lambda x, a: [a * x[0], 0], "args": (3.0,)}
     assert not check_constraint(slsqp, [1, 2], seed=1).ok

@@ -308,7 +308,7 @@ def test_an_empty_pattern_is_one_group() -> None:
     assert grouping is not None
     assert grouping.count == 1
     nothing = sp.coo_matrix((5000, 5000))
-    empty = check(lambda x: np.ones_like(x), nothing, X[:5000])
+    empty = check(np.ones_like, nothing, X[:5000])
     assert empty.verdict is Verdict.RIGHT
     assert {finding.code for finding in empty.findings} == {"vacuous"}
     assert check(np.sin, nothing, X[:5000]).verdict is Verdict.WRONG

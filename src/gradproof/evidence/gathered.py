@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gradproof.program import Array, Program
+from gradproof.reference.complexstep import ComplexStep
 from gradproof.result import Comparison, Finding, Power
 from gradproof.settings import Tolerance
 
@@ -23,6 +24,7 @@ class Task:
     order: int
     generator: np.random.Generator
     steps: Array  # the first step of every coordinate, on the numeric side
+    exact: ComplexStep | None = None  # of the numeric side, where its function takes complex numbers
 
 
 @dataclass(frozen=True, slots=True)

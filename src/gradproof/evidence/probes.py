@@ -130,7 +130,7 @@ def measure(task: Task, probe: Probe, analytic: dict[str, Sums]) -> Outcome:
     """The numeric side of a probe, input leaf by input leaf: a glance, and the ladder where that leaves a doubt."""
     size = np.nan_to_num(np.maximum.reduce([sums.size for sums in analytic.values()]))
     roundoff = coarsest(task.program.inputs + task.program.outputs).roundoff
-    field = by_leaf(task.reference, probe.cotangent)
+    field = by_leaf(task.reference, probe.cotangent, task.exact)
     rows = []
     for i, leaf in enumerate(task.program.inputs):
         displacement = part(probe.direction, leaf)

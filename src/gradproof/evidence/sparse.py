@@ -54,7 +54,7 @@ def gather(task: Task, grouping: Grouping, findings: tuple[Finding, ...]) -> Gat
     stored = grouping.stored
     count = stored.values.size
     numbers = Numbers(np.zeros(count), np.zeros(count), np.zeros(count), np.zeros(count, np.uint8), {})
-    field, lengths = field_of(task.reference), group_lengths(task)
+    field, lengths = field_of(task.reference, task.exact), group_lengths(task)
     order = np.argsort(grouping.groups, kind="stable")
     columns = np.split(order, np.flatnonzero(np.diff(grouping.groups[order])) + 1)
     of_entry = grouping.groups[stored.inputs]

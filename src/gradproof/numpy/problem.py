@@ -41,7 +41,7 @@ def check_problem(
 def check_ivp(
     fun: Callable[..., Any], t_span: Sequence[float], y0: Any, *, jac: Any, args: Any = None, **options: Any
 ) -> Result:
-    """For `scipy.integrate.solve_ivp`: `fun(t, y, *args)` and `jac(t, y, *args)`, or a constant matrix, at the start."""
+    """For `scipy.integrate.solve_ivp`: `fun(t, y, *args)` and `jac(t, y, *args)`, or a constant, at the start."""
     given = _given(jac=jac)
     if not given:
         raise UsageError(f"jac={jac!r} is no derivative; write check_ivp(fun, t_span, y0, jac=jac)")
@@ -96,7 +96,7 @@ def _weighted(hess: Callable[..., Any], x: Any, *args: Any) -> Any:
 
 
 def _by_nodes(fun_jac: Callable[..., Any], parameters: int, cotangent: Any, *arguments: Any) -> Any:
-    """w -> J^T w, from derivatives node by node: d f(x_q) / d y(x_q), and with respect to the parameters."""
+    """The map w -> J^T w, from derivatives node by node: d f(x_q) / d y(x_q), and with respect to the parameters."""
     found = fun_jac(*arguments)
     if not parameters:
         return np.einsum("iq,ijq->jq", cotangent, np.conj(found))
