@@ -99,10 +99,11 @@ class ComplexStep:
 def sharpened(exact: Estimate, numeric: Estimate) -> Estimate:
     """The complex step's derivatives where they are known better, and the real differences do not contradict them."""
     meets = np.abs(exact.value - numeric.value) <= CONTRADICTION * (numeric.bar + exact.bar)
-    better = (numeric.kind == Kind.SMOOTH) & meets & (exact.bar < numeric.bar) & np.isfinite(numeric.bar)
+    plain = (numeric.kind == Kind.SMOOTH) | (numeric.kind == Kind.ROUGH)
+    better = plain & meets & (exact.bar < numeric.bar) & np.isfinite(numeric.bar)
     return Estimate(
         np.where(better, exact.value, numeric.value),
         np.where(better, exact.bar, numeric.bar),
         numeric.spread,
-        numeric.kind,
+        np.where(better, np.uint8(Kind.SMOOTH), numeric.kind),
     )

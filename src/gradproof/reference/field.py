@@ -36,7 +36,7 @@ def field_of(program: Program, step: ComplexStep | None = None) -> Field:
     floor = np.abs(program.value)
     for leaf in program.outputs:
         floor[leaf.span] *= precision.of(leaf.dtype).roundoff
-    return Field(program.point, program.value, floor, program.values, _rows(program), step and step.slopes)
+    return Field(program.point, program.value, floor, program.values, _rows(program), None if step is None else step.slopes)
 
 
 def only(field: Field, outputs: NDArray[np.intp]) -> Field:
@@ -82,7 +82,7 @@ def _combined(program: Program, parts: Sequence[tuple[slice, Array]], step: Comp
         roundoff * np.sqrt(np.array([dot(one, one) for one in terms])),
         values,
         _rows(program),
-        step and _then(step.slopes, combined),
+        None if step is None else _then(step.slopes, combined),
     )
 
 
