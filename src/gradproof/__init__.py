@@ -1,5 +1,6 @@
 """gradproof tells whether a program's derivatives are right, wrong, or cannot be told, and where and by how much."""
 
+from gradproof.cases import Call, Case, case
 from gradproof.check import assert_gradients, check, check_program
 from gradproof.errors import GradcheckError, Unsupported, UsageError
 from gradproof.program import Leaf, Program
@@ -8,6 +9,8 @@ from gradproof.settings import Budget, Settings, Tolerance
 
 __all__ = [
     "Budget",
+    "Call",
+    "Case",
     "Comparison",
     "Diagnosis",
     "Finding",
@@ -22,6 +25,7 @@ __all__ = [
     "UsageError",
     "Verdict",
     "assert_gradients",
+    "case",
     "check",
     "check_program",
 ]

@@ -17,12 +17,19 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any, Protocol
 
+from gradproof.contracts.suite import Suite
 from gradproof.errors import UsageError
 from gradproof.program import Program
 
 GROUP = "gradproof.adapters"
 # Framework to adapter, in the order in which they are asked.
-BUILT_IN = {"torch": "gradproof.torch.adapter", "numpy": "gradproof.numpy.adapter"}
+BUILT_IN = {
+    "torch": "gradproof.torch.adapter",
+    "jax": "gradproof.jax.adapter",
+    "numpy": "gradproof.numpy.adapter",
+}
+# The package that a program's class comes from, to the function that holds it to its framework's own contracts.
+SUITES = {"gradproof.torch": "gradproof.torch.contracts.suite"}
 
 
 class Adapter(Protocol):
@@ -72,6 +79,12 @@ def _with_derivative(framework: str, adapter: Adapter) -> Callable[..., Program]
             "itself; write check(fn, args) without it, or pass NumPy arrays"
         )
     return found
+
+
+def suite_of(program: Program) -> Suite | None:
+    """An adapter only translates; whoever judges its programs sits above it, and is found here."""
+    module = SUITES.get(type(program).__module__.rpartition(".")[0])
+    return None if module is None else import_module(module).check_contracts
 
 
 @functools.cache

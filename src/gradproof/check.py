@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from gradproof import recording
 from gradproof.adapters import program_of
 from gradproof.audit import audit
 from gradproof.errors import BudgetSpent, GradcheckError, Unsupported
@@ -23,7 +24,7 @@ from gradproof.metered import Metered
 from gradproof.program import Program, offers_of
 from gradproof.reference.steps import signed
 from gradproof.result import Cost, Result, Verdict, worst_of
-from gradproof.settings import Budget, Effort, Settings, Tolerance
+from gradproof.settings import Budget, Detail, Effort, Settings, Tolerance
 
 
 def check(
@@ -39,6 +40,9 @@ def check(
     tolerance: float | Tolerance | None = None,
     seed: int | None = None,
     budget: int | Budget | None = None,
+    detail: Detail = "summary",
+    nondet_tol: float = 0.0,
+    contracts: str | Sequence[str] = "all",
 ) -> Result:
     """Tell whether the derivatives of `fn` at these arguments are right. Never raises for a wrong gradient.
 
@@ -55,13 +59,25 @@ def check(
         dtype, 1e-5 in double.
     seed: of the random directions. Default: a fresh one, printed; the same seed gives the same result.
     budget: `Budget(calls=..., seconds=...)`, or a number of calls: the best verdict within it.
+    detail: `"plots"` records the most telling derivative at many steps too, for the plots of a report (about thirty
+        evaluations more).
+    nondet_tol: how far two runs of the function, or of its backward, may be apart (beyond rounding).
+    contracts: properties to check beside the numbers, such as `("linear", "pure")`. Default: all that apply; `"none"`.
     """
     settings = Settings.validated(
-        modes=modes, order=order, effort=effort, tolerance=tolerance, seed=seed, budget=budget
+        modes=modes,
+        order=order,
+        effort=recording.effort(effort),
+        tolerance=tolerance,
+        seed=recording.seed(seed),
+        budget=budget,
+        detail=detail,
+        nondet_tol=nondet_tol,
+        contracts=contracts,
     )
     state = random.getstate()  # adapters look after their frameworks' streams; this one belongs to none
     try:
-        return check_program(program_of(fn, args, kwargs, wrt, derivative), settings)
+        return recording.told(check_program(program_of(fn, args, kwargs, wrt, derivative), settings))
     finally:
         random.setstate(state)
 
@@ -112,4 +128,5 @@ def check_program(program: Program, settings: Settings) -> Result:
         cost=Cost(tally.evaluations, tally.pulls, tally.pushes, time.perf_counter() - started),
         seed=settings.seed,
         settings=settings,
+        traces=examined.traces,
     )

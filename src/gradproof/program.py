@@ -194,3 +194,10 @@ def leaf_at(leaves: Sequence[Leaf], coordinate: int) -> Leaf:
         if leaf.start <= coordinate < leaf.stop:
             return leaf
     raise IndexError(f"no leaf holds coordinate {coordinate}")
+
+
+def read_only(array: Array) -> Array:
+    """The same numbers, safe to hand out."""
+    view = array.view()
+    view.flags.writeable = False
+    return view

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,7 +11,23 @@ from gradproof.errors import UsageError
 
 Mode = Literal["reverse", "forward"]
 Effort = Literal["auto", "exhaustive"] | int
+Detail = Literal["summary", "plots"]
 MODES: tuple[Mode, ...] = ("reverse", "forward")
+# What a derivative must be beside its numbers; see docs/contracts.md. The first four know no framework.
+CONTRACTS = (
+    "linear",
+    "adjoint",
+    "repeatable",
+    "symmetric",
+    "pure",
+    "attributes",
+    "reusable",
+    "undefined",
+    "layout",
+    "subsets",
+    "vmap",
+    "opcheck",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +75,8 @@ class Budget:
 @dataclass(frozen=True, slots=True)
 class Settings:
     """See `gradproof.check` for the meaning of each. `modes=None` means: all that exist. `step` is the first step of
-    every coordinate; None means: chosen for its scale and format. `jitter` is how far two calls at the same point may
-    differ."""
+    every coordinate; None means: chosen for its scale and format. `nondet_tol` is how far two calls at the same point
+    may differ. `contracts` are names from CONTRACTS."""
 
     modes: tuple[Mode, ...] | None
     order: int
@@ -69,7 +85,9 @@ class Settings:
     seed: int
     budget: Budget
     step: float | None = None
-    jitter: float = 0.0
+    nondet_tol: float = 0.0
+    contracts: tuple[str, ...] = CONTRACTS
+    detail: Detail = "summary"
 
     @classmethod
     def validated(
@@ -82,7 +100,9 @@ class Settings:
         seed: int | None = None,
         budget: int | Budget | None = None,
         step: float | None = None,
-        jitter: float = 0.0,
+        nondet_tol: float = 0.0,
+        contracts: str | Sequence[str] = "all",
+        detail: Detail = "summary",
     ) -> Settings:
         return cls(
             _modes(modes),
@@ -92,7 +112,9 @@ class Settings:
             _seed(seed),
             _budget(budget),
             _step(step),
-            jitter,
+            _nondet_tol(nondet_tol),
+            _contracts(contracts),
+            _detail(detail),
         )
 
 
@@ -161,3 +183,36 @@ def _step(step: object) -> float | None:
     if step is None or (isinstance(step, (int, float)) and not isinstance(step, bool) and 0 < step < float("inf")):
         return step
     raise UsageError(f"step={step!r} is not understood; write a number > 0, such as step=1e-6, or leave it out")
+
+
+def _detail(detail: object) -> Detail:
+    if detail == "summary":
+        return "summary"
+    if detail == "plots":
+        return "plots"
+    raise UsageError(
+        f"detail={detail!r} is not understood; write detail='summary', or detail='plots' to record what plots need"
+    )
+
+
+def _nondet_tol(nondet_tol: object) -> float:
+    if isinstance(nondet_tol, (int, float)) and not isinstance(nondet_tol, bool) and 0 <= nondet_tol < float("inf"):
+        return float(nondet_tol)
+    raise UsageError(
+        f"nondet_tol={nondet_tol!r} is not understood; write how far two runs may be apart, a number >= 0: "
+        "nondet_tol=1e-8"
+    )
+
+
+def _contracts(contracts: object) -> tuple[str, ...]:
+    if isinstance(contracts, str) and contracts in ("all", "none"):
+        return CONTRACTS if contracts == "all" else ()
+    named = (
+        (contracts,) if isinstance(contracts, str) else tuple(contracts) if isinstance(contracts, Iterable) else (0,)
+    )
+    if any(name not in CONTRACTS for name in named):
+        raise UsageError(
+            f"contracts={contracts!r} is not understood; write contracts='all', 'none', or some of "
+            f"{', '.join(CONTRACTS)}: contracts=('linear', 'pure')"
+        )
+    return tuple(name for name in CONTRACTS if name in named)

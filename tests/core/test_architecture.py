@@ -16,27 +16,35 @@ FILES = sorted(SOURCE.rglob("*.py"))
 
 # A module may import from its own row and from the rows above it. A new module needs a place here.
 LAYERS = (
-    ("errors", "program", "cases"),
-    ("precision", "settings", "norms"),
+    ("errors", "program", "cases", "streams", "environment", "collect", "arrays", "codes"),
+    ("precision", "settings", "norms", "batching", "paths"),
+    ("picture",),
     ("result", "metered"),
     ("reference",),
     ("compare",),
     ("contracts",),
     ("evidence",),
     ("diagnose", "audit"),
-    ("examine", "adapters"),
+    ("examine", "adapters", "recording"),
     ("check",),
-    ("render", "torch", "jax", "numpy", "sweep", "cli", "conformance"),
+    ("attempt",),
+    ("render", "torch", "jax", "numpy", "sweep", "conformance"),
     ("__init__",),
+    ("cli",),
+    ("__main__",),
 )
 RANK = {module: rank for rank, row in enumerate(LAYERS) for module in row}
 ADAPTERS = ("torch", "jax", "numpy")
-# A framework's own interface, on top of everything: the one place that may use its adapter, the core and its texts.
-DROPINS = {"torch.dropin", "numpy.problem"}
+# A framework's own interface and catalogue, on top of everything: they may use its adapter, the core and its texts.
+ON_TOP = ("torch.dropin", "jax.dropin", "jax.catalogue", "numpy.problem")
+# A framework's contracts judge what its adapter translates: they see the adapter, and the core up to its contracts.
+CONTRACTS = ("torch.contracts", "jax.contracts")
 # An adapter translates; it never compares, picks a step or formats.
-SEEN_BY_ADAPTERS = {"errors", "precision", "program", "settings"}
+SEEN_BY_ADAPTERS = {"batching", "errors", "paths", "precision", "program", "settings", "streams"}
 # Against the arrows, and only inside a function: a result prints itself, and `adapters` looks up who runs the function.
 LAZY = {("result", "render"), ("adapters", "torch"), ("adapters", "jax"), ("adapters", "numpy")}
+# Above the adapter, in the adapter's own folder.
+ABOVE = (*ON_TOP, *CONTRACTS)
 
 
 @dataclass(frozen=True)
@@ -69,10 +77,11 @@ def package_of(file: Path) -> str:
 
 
 def module_of(file: Path) -> str:
-    """The row's name: the top-level module or folder that the file belongs to. A drop-in is no part of its adapter."""
+    """The row's name: the top-level module or folder that the file belongs to. What sits above an adapter is no part of
+    it."""
     parts = file.relative_to(SOURCE).parts
-    dropin = ".".join(parts[:2]).removesuffix(".py")
-    return dropin if dropin in DROPINS else parts[0].removesuffix(".py")
+    folder = ".".join(parts[:2]).removesuffix(".py")
+    return folder if folder in ABOVE else parts[0].removesuffix(".py")
 
 
 def misdirected(module: str, tree: ast.AST, package: str = "gradproof") -> list[str]:
@@ -84,10 +93,16 @@ def misdirected(module: str, tree: ast.AST, package: str = "gradproof") -> list[
 def _allowed(module: str, found: Import) -> bool:
     parts = found.name.split(".")
     target = parts[1] if len(parts) > 1 and parts[1] in RANK else "__init__"
+    if module in ADAPTERS and ".".join(parts[1:3]) in CONTRACTS:
+        return False
     if target == module or (found.lazy and (module, target) in LAZY):
         return True
-    if module in DROPINS:
-        return target in (module.partition(".")[0], "render") or RANK[target] <= RANK["check"]
+    framework = module.split(".", maxsplit=1)[0]
+    if module in ON_TOP:
+        return target in (framework, "render") or RANK[target] <= RANK["check"]
+    if module in CONTRACTS:
+        above = ".".join(parts[1:3]) in ON_TOP
+        return not above and (target == framework or RANK[target] <= RANK["contracts"])
     if module in ADAPTERS:
         return target in SEEN_BY_ADAPTERS
     return target not in ADAPTERS and RANK[target] <= RANK[module]
@@ -112,7 +127,7 @@ def file(request: pytest.FixtureRequest) -> Path:
 
 
 def test_the_module_has_a_place_among_the_layers(file: Path) -> None:
-    assert module_of(file) in {*RANK, *DROPINS}, "give the new module a row in LAYERS"
+    assert module_of(file) in {*RANK, *ABOVE}, "give the new module a row in LAYERS"
 
 
 def test_imports_point_one_way(file: Path) -> None:
@@ -152,6 +167,13 @@ def test_no_function_is_over_60_lines(file: Path) -> None:
         ("torch", "from gradproof.program import Leaf", []),
         ("torch.dropin", "from gradproof.check import check_program", []),
         ("torch.dropin", "from gradproof.sweep import run", ["gradproof.sweep.run"]),
+        ("jax.dropin", "from gradproof.check import check_program", []),
+        ("jax.dropin", "from gradproof.torch import program", ["gradproof.torch.program"]),
+        ("torch.contracts", "from gradproof.contracts.linear import check_linear", []),
+        ("torch.contracts", "from gradproof.torch.modes import nodes", []),
+        ("torch.contracts", "from gradproof.torch.dropin.judge import judge", ["gradproof.torch.dropin.judge.judge"]),
+        ("torch.contracts", "from gradproof.check import check", ["gradproof.check.check"]),
+        ("torch", "from gradproof.torch.contracts.pulls import pull", ["gradproof.torch.contracts.pulls.pull"]),
     ],
 )
 def test_a_misdirected_import_is_noticed(module: str, source: str, bad: list[str]) -> None:

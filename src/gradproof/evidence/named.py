@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from gradproof.compare import entry_tolerance, judge
+from gradproof.evidence.blame import NOBODY
 from gradproof.evidence.gathered import Task
 from gradproof.evidence.scales import rounding
-from gradproof.evidence.traced import NOBODY
 from gradproof.program import Array, Indices, Leaf, Stored
 from gradproof.reference.field import Field, only
 from gradproof.reference.ladder import second_opinion

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradproof import precision
-from gradproof.norms import dot, rows_dot
+from gradproof.norms import dot, rows_weighed
 from gradproof.program import Array, Program
 from gradproof.reference.complexstep import ComplexStep
 from gradproof.reference.estimate import Estimate
@@ -36,7 +36,9 @@ def field_of(program: Program, step: ComplexStep | None = None) -> Field:
     floor = np.abs(program.value)
     for leaf in program.outputs:
         floor[leaf.span] *= precision.of(leaf.dtype).roundoff
-    return Field(program.point, program.value, floor, program.values, _rows(program), None if step is None else step.slopes)
+    return Field(
+        program.point, program.value, floor, program.values, _rows(program), None if step is None else step.slopes
+    )
 
 
 def only(field: Field, outputs: NDArray[np.intp]) -> Field:
@@ -49,6 +51,16 @@ def only(field: Field, outputs: NDArray[np.intp]) -> Field:
         field.rows,
         _then(field.exact, lambda found: Estimate.smooth(found.value[:, outputs], found.bar[:, outputs])),
     )
+
+
+def single(program: Program, coordinate: int) -> Field:
+    """One number of the outputs, by itself."""
+    return _combined(program, [(slice(coordinate, coordinate + 1), np.ones(1))], None)
+
+
+def selected(program: Program, outputs: NDArray[np.intp], step: ComplexStep | None = None) -> Field:
+    """A few of the outputs, each for itself."""
+    return only(field_of(program, step), outputs)
 
 
 def projected(program: Program, cotangent: Array, step: ComplexStep | None = None) -> Field:
@@ -65,20 +77,21 @@ def _combined(program: Program, parts: Sequence[tuple[slice, Array]], step: Comp
     """Independent roundings add up like a random walk, hence the root of the sum of squares."""
     roundoff = precision.coarsest(program.outputs).roundoff
     terms = [weights * program.value[span] for span, weights in parts]
+    terms = [one if np.isfinite(one).all() else np.where(np.isfinite(one), one, 0.0) for one in terms]
 
     def values(points: Array) -> Array:
         outputs = program.values(points)
-        return np.stack([rows_dot(outputs[:, span], weights) for span, weights in parts], axis=1)
+        return np.stack([rows_weighed(outputs[:, span], weights) for span, weights in parts], axis=1)
 
     def combined(found: Estimate) -> Estimate:
-        sums = [rows_dot(found.value[:, span], weights) for span, weights in parts]
-        bars = [rows_dot(found.bar[:, span], np.abs(weights)) for span, weights in parts]
+        sums = [rows_weighed(found.value[:, span], weights) for span, weights in parts]
+        bars = [rows_weighed(found.bar[:, span], np.abs(weights)) for span, weights in parts]
         return Estimate.smooth(np.stack(sums, axis=1), np.stack(bars, axis=1))
 
     return Field(
         program.point,
         # Summed as the rows are: outputs that do not change must not seem to.
-        np.array([rows_dot(program.value[None, span], weights)[0] for span, weights in parts]),
+        np.array([rows_weighed(program.value[None, span], weights)[0] for span, weights in parts]),
         roundoff * np.sqrt(np.array([dot(one, one) for one in terms])),
         values,
         _rows(program),
