@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,17 +15,18 @@ from gradproof.contracts.suite import Kept, Terms
 from gradproof.contracts.symmetric import check_symmetric, check_symmetric_by_probes
 from gradproof.diagnose.findings import explained, mismatches
 from gradproof.errors import BudgetSpent, Unsupported
-from gradproof.evidence import exhaustive, probes
+from gradproof.evidence import exhaustive, probes, sparse
 from gradproof.evidence.gathered import Gathered, Task
 from gradproof.evidence.measure import draw, measure
 from gradproof.evidence.nans import not_finite
-from gradproof.evidence.plan import Plan, plans
+from gradproof.evidence.plan import PROBES, Plan, plans
 from gradproof.evidence.sums import Sums, modes, pulls, pushes
 from gradproof.evidence.trace import trace
-from gradproof.evidence.wording import budget_spent, undecided, unsupported
+from gradproof.evidence.wording import budget_spent, undecided, unsupported, worded
 from gradproof.metered import Metered
 from gradproof.picture import Trace
-from gradproof.program import Array
+from gradproof.program import Array, offers_of
+from gradproof.reference.complexstep import ComplexStep
 from gradproof.reference.steps import coordinate_steps, fixed_steps, signed
 from gradproof.reference.widest import widest
 from gradproof.result import Comparison, Finding, Power, Verdict
@@ -62,25 +63,24 @@ def examine(program: Metered, settings: Settings, order: int, generator: np.rand
     if findings:
         return Examined(findings=findings)
     reference, note = widest(program)
+    steps = coordinate_steps(reference) if settings.step is None else fixed_steps(reference, settings.step)
     task = Task(
         program,
         reference,
-        settings.modes or MODES,
+        settings.modes or tuple(mode for mode in MODES if mode in offers_of(program).modes),
         tolerance_for(settings, program),
         order,
         generator,
-        coordinate_steps(reference) if settings.step is None else fixed_steps(reference, settings.step),
+        steps,
         settings.contracts,
         settings.nondet_tol,
+        ComplexStep.of(reference, steps, settings.seed),
     )
     gathered: Gathered | None = None
     reason = ""
     for plan in plans(program, settings):
         try:
-            gathered, reason = (
-                (_exhaustive(task, settings) if plan.probes == 0 else _probe(task, plan, settings)),
-                plan.reason,
-            )
+            gathered, reason = _gathered(task, plan, settings), plan.reason
         except BudgetSpent as spent:
             if gathered is None:
                 return Examined(findings=(budget_spent(str(spent)),), notes=program.notes)
@@ -93,11 +93,13 @@ def examine(program: Metered, settings: Settings, order: int, generator: np.rand
     findings = explained(task, findings + kept.findings)
     findings += mismatches(task, gathered.comparisons, findings)
     findings += tuple(undecided(c) for c in gathered.comparisons if c.verdict is Verdict.UNDECIDED)
+    findings = worded(findings, offers_of(program).words)
     prefix = f"order {order}: " if settings.order > 1 else ""
     # A stream of its own, so that asking for plots changes no verdict.
     stream = np.random.default_rng([settings.seed, order])
     traces = trace(task, gathered.comparisons, findings, stream) if settings.detail == "plots" else ()
-    notes = (prefix + reason, *note, *program.notes, *kept.notes)
+    exact = task.exact.notes if task.exact else ()
+    notes = (prefix + reason, *note, *exact, *program.notes, *kept.notes)
     return Examined(gathered.comparisons, findings, notes, gathered.power, traces=traces)
 
 
@@ -117,6 +119,22 @@ def _own_contracts(task: Task, program: Metered, settings: Settings) -> Kept:
     except (BudgetSpent, Unsupported) as missing:
         return Kept(notes=(f"contracts left out: {missing}",))
     return Kept()
+
+
+def _gathered(task: Task, plan: Plan, settings: Settings) -> Gathered:
+    if plan.grouping is None:
+        return _exhaustive(task, settings) if plan.probes == 0 else _probe(task, plan, settings)
+    # The author's own matrix is looked at as such; other modes, if any, by probes.
+    others = tuple(mode for mode in task.modes if mode != sparse.MODE)
+    gathered = sparse.gather(task, plan.grouping, ())
+    if not others:
+        return gathered
+    further = _probe(replace(task, modes=others), replace(plan, probes=PROBES), settings)
+    return Gathered(
+        gathered.comparisons + further.comparisons,
+        gathered.findings + further.findings,
+        further.power or gathered.power,
+    )
 
 
 def _exhaustive(task: Task, settings: Settings) -> Gathered:
@@ -193,7 +211,7 @@ def _probe(task: Task, plan: Plan, settings: Settings) -> Gathered:
     gathered = probes.gather(task, measure(task, drawn, analytic))
     if gathered.plainly_right:
         if "adjoint" in task.contracts and len(analytic[0]) == 2:
-            findings += check_adjoint(task.program, modes(task, analytic), gathered.comparisons, task.tolerance)
+            findings += check_adjoint(task.program, modes(task, drawn, analytic), gathered.comparisons, task.tolerance)
         if "symmetric" in task.contracts and task.order > 1 and "reverse" in analytic[0]:
             findings += check_symmetric_by_probes(task.program, task.generator, task.tolerance)
     return gathered.with_findings(findings)

@@ -29,7 +29,7 @@ LAYERS = (
     ("linearize",),
     ("check",),
     ("attempt",),
-    ("render", "torch", "jax", "numpy", "sweep"),
+    ("render", "torch", "jax", "numpy", "sweep", "conformance"),
     ("__init__",),
     ("cli",),
     ("__main__",),
@@ -37,7 +37,7 @@ LAYERS = (
 RANK = {module: rank for rank, row in enumerate(LAYERS) for module in row}
 ADAPTERS = ("torch", "jax", "numpy")
 # A framework's own interface and catalogue, on top of everything: they may use its adapter, the core and its texts.
-ON_TOP = ("torch.dropin", "jax.dropin", "jax.catalogue")
+ON_TOP = ("torch.dropin", "jax.dropin", "jax.catalogue", "numpy.problem")
 # A framework's contracts judge what its adapter translates: they see the adapter, and the core up to its contracts.
 CONTRACTS = ("torch.contracts", "jax.contracts")
 # An adapter translates; it never compares, picks a step or formats.
@@ -81,7 +81,7 @@ def module_of(file: Path) -> str:
     """The row's name: the top-level module or folder that the file belongs to. What sits above an adapter is no part of
     it."""
     parts = file.relative_to(SOURCE).parts
-    folder = ".".join(parts[:2])
+    folder = ".".join(parts[:2]).removesuffix(".py")
     return folder if folder in ABOVE else parts[0].removesuffix(".py")
 
 

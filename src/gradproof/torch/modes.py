@@ -21,11 +21,13 @@ _NO_REVERSE = re.compile(
     r"unsupported (tensor layout|combination of layouts)|expected sparse coordinate tensor layout but got"
 )
 _NO_FORWARD = re.compile(
-    r"must implement the jvp|forward (mode )?AD|forward-mode|setup_context|functorch", re.IGNORECASE
+    r"must implement the jvp|forward (mode )?AD|forward-mode|setup_context|functorch|ZeroTensors are immutable",
+    re.IGNORECASE,
 )
 
-# How the backward of an operator made with `torch.library.custom_op` is named.
-CUSTOM_OP = "GeneratedBackwardFor_"
+
+# How the node of a custom operator with a registered backward is called, before the operator's own name.
+OPERATOR = "GeneratedBackwardFor_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,15 +97,6 @@ def refuse_dead_ends(values: Sequence[torch.Tensor]) -> None:
             raise Unsupported(_message_of(node))
 
 
-def refuse_custom_ops(values: Sequence[torch.Tensor]) -> None:
-    """Raise Unsupported if an operator of `torch.library` is behind `values`. It cannot have a forward rule, and where
-    nothing requires grad, as in forward mode, torch 2.13 takes it for a constant without a word."""
-    for node in nodes(values):
-        if node.name().startswith(CUSTOM_OP):
-            name = node.name().removeprefix(CUSTOM_OP).removesuffix("Backward")
-            raise Unsupported(f"the custom operator {name} has no forward rule")
-
-
 def nodes(values: Sequence[torch.Tensor]) -> Iterator[Any]:
     """All nodes of the graph behind `values`, each once."""
     waiting: list[Any] = [value.grad_fn for value in values if value.grad_fn is not None]
@@ -115,6 +108,17 @@ def nodes(values: Sequence[torch.Tensor]) -> Iterator[Any]:
             if further is not None and further not in seen:
                 seen.add(further)
                 waiting.append(further)
+
+
+def forwardless(values: Sequence[torch.Tensor]) -> str:
+    """Why there is no forward mode through this graph. A custom operator can register a backward only: asked for a
+    tangent, torch 2.13 goes round it and silently returns none."""
+    for node in nodes(values):
+        if node.name().startswith(OPERATOR):
+            return (
+                f"{node.name().removeprefix(OPERATOR).removesuffix('Backward')} is an operator without a forward rule"
+            )
+    return ""
 
 
 def _message_of(node: Any) -> str:

@@ -14,7 +14,7 @@ from gradproof.torch.calls import Call, UserCall, double
 from gradproof.torch.gradientcall import GradientCall
 from gradproof.torch.leaves import rows_of
 from gradproof.torch.looping import evaluate_each
-from gradproof.torch.modes import Graph, forward, refuse_custom_ops, refuse_dead_ends, reverse, unsupported_in_double
+from gradproof.torch.modes import Graph, forward, forwardless, refuse_dead_ends, reverse, unsupported_in_double
 from gradproof.torch.purity import Purity
 
 
@@ -30,7 +30,6 @@ class TorchProgram:
         self.scope = Purity(call.modules)  # whoever uses the graph or the call does it in this scope
         self.raised: Exception | None = None  # by the function, at a perturbed point
         self._graph_note = ""
-        self._no_push = Unsupported(call.forms.no_push) if call.forms.no_push else None
         self._quiet: bool | None = None
         self._wide: TorchProgram | None = None
         self._reusable = True
@@ -39,6 +38,8 @@ class TorchProgram:
         with self.scope:
             self._trace()
             self._draws = self.scope.moved()
+        no_push = call.forms.no_push or forwardless(self._values)
+        self._no_push = Unsupported(no_push) if no_push else None
         self.inputs: tuple[Leaf, ...] = call.inputs.leaves
         self.outputs: tuple[Leaf, ...] = call.outputs.leaves
         self.skipped: tuple[Skipped, ...] = call.skipped
@@ -136,8 +137,6 @@ class TorchProgram:
         if self._no_push is not None:
             raise self._no_push
         try:
-            if not self._lanes["push"].used:
-                refuse_custom_ops(self._values)
             with self.scope, torch.enable_grad():
                 self._lanes["push"].run(
                     rows, result, Work((Way("vmap", self._push_many),), self._push_each, self.scope)
