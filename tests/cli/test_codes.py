@@ -80,6 +80,7 @@ class Listener:
 
     seed = None
     effort = None
+    detail = None
 
     def __init__(self) -> None:
         self.results: list[Result] = []
