@@ -58,7 +58,7 @@
     paper_bgcolor: "rgba(0,0,0,0)",
     plot_bgcolor: "rgba(0,0,0,0)",
     font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: colour("soft") },
-    hoverlabel: { bgcolor: colour("sheet"), bordercolor: colour("line"), font: { color: colour("ink"), size: 13 }, align: "left" },
+    hoverlabel: { bgcolor: colour("sheet"), bordercolor: colour("line"), font: { family: getComputedStyle(document.body).fontFamily, color: colour("ink"), size: 13 }, align: "left" },
     ...more,
   });
   const config = { displayModeBar: false, displaylogo: false, responsive: true };
@@ -122,7 +122,7 @@
     const words = summary(block);
     figure.querySelector(".says").textContent = words;
     target.setAttribute("aria-label", `Heat map: ${words} Use the arrow keys to move over it.`);
-    const height = Math.min(Math.max(rows * 20, 130), 440) + 80;
+    const height = Math.min(Math.max(rows * 20, 130), 380) + 80;
     target.style.maxWidth = `${Math.max(420, columns * 48 + 180)}px`;
     const gap = rows * columns <= 1024 ? 1 : 0;
     const probes = block.scope === "probes";

@@ -16,7 +16,7 @@ from gradproof.settings import Settings
 
 LOUDEST_FIRST = tuple(reversed(Verdict))
 # More of one kind than this are counted, not shown.
-FINDINGS, ENTRIES = 12, 8
+FINDINGS, ENTRIES = 12, 5
 
 
 def program(result: Result, number: int, room: int) -> Markup:
