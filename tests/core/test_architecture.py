@@ -19,6 +19,7 @@ LAYERS = (
     ("errors", "program", "cases", "selection", "streams", "environment", "collect", "arrays", "codes", "verdict"),
     ("precision", "settings", "norms", "batching", "paths"),
     ("picture",),
+    ("table",),
     ("result", "metered"),
     ("reference",),
     ("compare",),

@@ -216,6 +216,7 @@ def _comparison(
         numbers.bar[some],
         entry_tolerance(numbers.value[some], scale, task.tolerance) + rounding(task, output, leaf),
         numbers.spread[some] if numbers.kind[some].any() else None,
+        (stored.outputs[some] - output.start, stored.inputs[some] - leaf.start),
     )
     return Comparison(
         order=task.order,
