@@ -77,7 +77,7 @@ class Subject:
 
     def _watched(self, graph: Graph) -> First:
         given = [cotangent.clone() for cotangent in self.cotangents]
-        watch = Watch([node for node in nodes(graph.values) if is_written(node)])
+        watch = Watch([node for node in nodes(graph.values) if is_written(node)], self.program.call.modules[:1])
         self.program.tally.pulls += 1
         with watch:
             gradients = pulled(graph.values, graph.points, given)
@@ -137,7 +137,13 @@ class Subject:
 
 
 def is_written(node: Any) -> bool:
-    return isinstance(node, torch.autograd.function.BackwardCFunction) or "CppNode" in node.name()
+    """Whether a rule is the work of somebody outside of torch. Its own Functions, such as those of compiled graphs and
+    of checkpoints, are its own business."""
+    if node.name().startswith(OPERATOR) or "CppNode" in node.name():
+        return True
+    module = getattr(getattr(node, "_forward_cls", None), "__module__", "") or ""
+    own = module.split(".")[0] == "torch" and not module.startswith("torch.testing")
+    return isinstance(node, torch.autograd.function.BackwardCFunction) and not own
 
 
 def rule_name(node: Any) -> str:
