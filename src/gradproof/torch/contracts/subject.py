@@ -12,7 +12,7 @@ import torch
 
 from gradproof import precision
 from gradproof.torch.calls import UserCall
-from gradproof.torch.contracts.pulls import Gradients, largest, pulled, random_cotangents, spread
+from gradproof.torch.contracts.pulls import Gradients, largest, pull, pulled, random_cotangents, spread
 from gradproof.torch.contracts.watch import Watch, identical
 from gradproof.torch.modes import OPERATOR, Graph, nodes
 from gradproof.torch.torchprogram import TorchProgram
@@ -84,6 +84,19 @@ class Subject:
         paths = [leaf.path for leaf in self.program.outputs]
         spoiled = [p for p, one, kept in zip(paths, given, self.cotangents, strict=True) if not identical(one, kept)]
         return First([None if one is None else one.detach().clone() for one in gradients], watch, spoiled)
+
+    @cached_property
+    def second(self) -> Gradients:
+        """Of the same cotangents again. Where there are custom rules, a call at another point has come between."""
+        if self.written and not self.large:
+            _ = self.elsewhere
+        return [None if one is None else one.detach().clone() for one in pull(self.program, self.cotangents)]
+
+    @cached_property
+    def third(self) -> Gradients:
+        """Once more, at once: for those who doubt the second."""
+        _ = self.second
+        return pull(self.program, self.cotangents)
 
     @property
     def large(self) -> bool:
