@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from gradproof.program import Spot
 from gradproof.result import Finding, Place, Verdict
@@ -13,6 +14,8 @@ from gradproof.torch.contracts.subject import Subject
 MOST = 6
 # The drop-in takes the first ones.
 TRIED = 4
+# What a gradient that is None then counts as.
+Missing = Literal["wrong", "allowed"]
 HINT = "Look for ctx.needs_input_grad in backward, and for what forward saves."
 
 
@@ -40,7 +43,7 @@ def check_each_alone(subject: Subject) -> tuple[Finding, ...]:
     return ()
 
 
-def _compared(subject: Subject, subset: Sequence[int], missing: Literal[wrong, allowed] = "wrong") -> Finding | None:
+def _compared(subject: Subject, subset: Sequence[int], missing: Missing = "wrong") -> Finding | None:
     if all(subject.gradients[i] is None for i in subset):
         return None
     alone = _gradients(subject, subset)
