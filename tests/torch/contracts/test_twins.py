@@ -355,6 +355,25 @@ def test_the_budget_counts_here_too() -> None:
     assert sum((result.cost.evaluations, result.cost.pulls, result.cost.pushes)) <= 22
 
 
+def test_a_function_with_forward_mode_alone() -> None:
+    class Forward(torch.autograd.Function):
+        @staticmethod
+        def forward(x: Tensor) -> Tensor:
+            return x.sin()
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            ctx.save_for_forward(*inputs)
+
+        @staticmethod
+        def jvp(ctx: Any, t: Tensor) -> Tensor:
+            return t * ctx.saved_tensors[0].cos()
+
+    result = check(Forward.apply, leaf(3), seed=1)
+    assert result.ok, str(result)
+    assert any(note.startswith("contracts left out, because backward raised") for note in result.notes)
+
+
 def test_the_world_is_left_as_it_was() -> None:
     x = leaf(3, 4).requires_grad_()
     kept, state = x.detach().clone(), torch.get_rng_state()
