@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gradproof.program import Array, Program
+from gradproof.reference.complexstep import ComplexStep
 from gradproof.result import Comparison, Finding, Power, Verdict
 from gradproof.settings import CONTRACTS, Tolerance
 
@@ -25,6 +26,7 @@ class Task:
     steps: Array  # the first step of every coordinate, on the numeric side
     contracts: tuple[str, ...] = CONTRACTS
     nondet_tol: float = 0.0
+    exact: ComplexStep | None = None  # of the numeric side, where its function takes complex numbers
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,9 +119,3 @@ def rows_of(array: Array, width: int) -> Array:
     if rows.ndim != 2 or rows.shape[1] != width:
         raise ValueError(f"expected rows of {width} coordinates, shape (k, {width}), got shape {np.shape(array)}")
     return rows if rows.flags.writeable else rows.copy()
-
-
-def read_only(array: Array) -> Array:
-    view = array.view()
-    view.flags.writeable = False
-    return view

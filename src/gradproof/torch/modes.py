@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch.autograd import forward_ad
 
-from gradproof.errors import Unsupported
+from gradproof.errors import Unsupported, first_line
 
 # How torch (2.x) says that a mode does not exist, as far as the type of the exception does not tell.
 _NO_REVERSE = re.compile(
@@ -145,9 +145,3 @@ def unsupported_in_double() -> Iterator[None]:
         yield
     except Exception as error:
         raise Unsupported(f"does not run in float64: {type(error).__name__}: {first_line(error)}") from error
-
-
-def first_line(error: BaseException) -> str:
-    """The first sentence or line of a message; torch's run over whole screens."""
-    line = next(iter(str(error).strip().splitlines()), "") or type(error).__name__
-    return line if len(line) <= 160 else line[:157] + "..."

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from gradproof.contracts.suite import Kept, Terms
+from gradproof.errors import first_line
 from gradproof.result import Finding, Verdict
 from gradproof.torch.contracts import registered, vmapped
 from gradproof.torch.contracts.attributes import check_attributes
@@ -21,7 +22,6 @@ from gradproof.torch.contracts.reusable import check_reusable
 from gradproof.torch.contracts.subject import Subject, slack_for
 from gradproof.torch.contracts.subsets import MOST, check_subsets
 from gradproof.torch.contracts.undefined import check_undefined
-from gradproof.torch.modes import first_line
 from gradproof.torch.torchprogram import TorchProgram
 
 

@@ -12,8 +12,14 @@ import torch
 
 from gradproof import precision
 from gradproof.check import check_program
-from gradproof.errors import GradcheckError, OutputsChanged, Unsupported
-from gradproof.result import Comparison, Finding, Result, Verdict
+from gradproof.errors import (
+    GradcheckError,
+    NonDifferentiableWarning,
+    OutputsChanged,
+    UndecidedWarning,
+    Unsupported,
+)
+from gradproof.result import Comparison, Cost, Finding, Result, Verdict
 from gradproof.settings import Effort, Tolerance
 from gradproof.torch.contracts.any_cotangent import check_any_cotangent
 from gradproof.torch.contracts.attributes import check_looks, check_returned
@@ -37,16 +43,10 @@ TINY = 6
 # A Jacobian of more entries than this is not looked at entry by entry in slow mode either, but by so many probes: its
 # arrays would fill the memory, and a probe overlooks no entry that slow mode would see.
 MOST_ENTRIES, SEVERAL = 2**23, 4
+# Findings that leave nothing to compare.
+NOT_CHECKABLE = ("random", "nan-value", "nan-both")
 # A gradient that is the same may be so many roundings off.
 ROUNDINGS = 2**14
-
-
-class NonDifferentiableWarning(UserWarning):
-    """The function has a kink at this point; its gradient is one of several valid ones."""
-
-
-class UndecidedWarning(UserWarning):
-    """The gradient agrees as far as could be told, which is less far than the tolerance asks for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +66,8 @@ class Case:
         return self.program.name.startswith("gradient of")
 
 
-def judge(case: Case) -> None:
-    """Raise GradcheckError unless everything holds."""
+def judge(case: Case) -> Result:
+    """Raise GradcheckError unless everything holds; what the derivatives were found to be."""
     __tracebackhide__ = True
     program, options = case.program, case.options
     gradients: Gradients = [None] * len(program.inputs)
@@ -78,9 +78,10 @@ def judge(case: Case) -> None:
             gradients, findings = check_reentrant(program, cotangents, options.nondet_tol)
             _raise_for(findings, case)
             _raise_for(check_returned(program, dtypes=options.check_grad_dtypes), case)
-    _judge_derivatives(case)
+    result = _judge_derivatives(case)
     with program.scope:
         _judge_contracts(case, cotangents, gradients, generator)
+    return result
 
 
 def _judge_contracts(
@@ -122,7 +123,7 @@ def _judge_undefined(case: Case, cotangents: list[torch.Tensor]) -> None:
         raise
 
 
-def _judge_derivatives(case: Case) -> None:
+def _judge_derivatives(case: Case) -> Result:
     __tracebackhide__ = True
     result = _checked(case)
     failing = [finding for finding in result.findings if _fails(finding, result)]
@@ -145,6 +146,7 @@ def _judge_derivatives(case: Case) -> None:
             warnings.warn(finding.sentence, NonDifferentiableWarning, stacklevel=6)
         elif finding.verdict is Verdict.UNDECIDED:
             warnings.warn(f"{finding.sentence}. {finding.hint}", UndecidedWarning, stacklevel=6)
+    return result
 
 
 def _checked(case: Case) -> Result:
@@ -180,7 +182,7 @@ def _fails(finding: Finding, result: Result) -> bool:
     """Whether a finding is a failure by itself. Doubt about a block is judged by its deviation instead."""
     if finding.verdict in (Verdict.WRONG, Verdict.ERROR):
         return True
-    return finding.verdict is Verdict.UNDECIDED and (finding.code in ("random", "nan-value") or not result.comparisons)
+    return finding.verdict is Verdict.UNDECIDED and (finding.code in NOT_CHECKABLE or not result.comparisons)
 
 
 def _beyond(comparison: Comparison, tolerance: Tolerance | None) -> bool:
@@ -210,4 +212,21 @@ def _raise_missing(case: Case, result: Result) -> None:
 def _raise_for(findings: Sequence[Finding], case: Case) -> None:
     __tracebackhide__ = True
     if findings:
-        raise GradcheckError(contract_message(findings, case.names))
+        raise GradcheckError(contract_message(findings, case.names), _of_contract(case, tuple(findings)))
+
+
+def _of_contract(case: Case, findings: tuple[Finding, ...]) -> Result:
+    """A property that failed, whatever the numbers say."""
+    program, tally = case.program, case.program.tally
+    return Result(
+        name=program.name,
+        verdict=Verdict.WRONG,
+        comparisons=(),
+        findings=findings,
+        skipped=program.skipped,
+        notes=(),
+        power=None,
+        cost=Cost(tally.evaluations, tally.pulls, tally.pushes, 0.0),
+        seed=seed(),
+        settings=case.options.settings(program, "auto"),
+    )

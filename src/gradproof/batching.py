@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gradproof.errors import first_line
 from gradproof.program import Array
-from gradproof.torch.modes import first_line
 
 # Elements of input and output in flight at once: 8 MB of float64, which also stays near the cache.
 ELEMENTS = 2**20
@@ -26,11 +26,20 @@ Runner = Callable[[Array, Array], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
-    """`many` runs a batch in one call, `each` the same rows one by one; both write their results into an array. `scope`
-    shields the trial, so that the rows which follow find the random state as if it had not happened."""
+class Way:
+    """One way to run a batch in one call, by the name that a note gives it."""
 
-    many: Runner
+    name: str
+    run: Runner
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """`ways` run a batch in one call, the best first; `each` runs the same rows one by one; all write their results
+    into an array. `scope` shields the trial, so that the rows which follow find the random state as if it had not
+    happened."""
+
+    ways: tuple[Way, ...]
     each: Runner
     scope: AbstractContextManager[None]
 
@@ -45,14 +54,15 @@ class Known:
 
 @dataclass(slots=True)
 class Lane:
-    """How one operation of a program runs its rows. `batched` is None until the first batch has been tried."""
+    """How one operation of a program runs its rows. `batched` is None until the first batch has been tried; then `way`
+    is the first one that was believed."""
 
     name: str
-    how: str
     most: int
     roundoff: float
     few: int = FEW
     batched: bool | None = None
+    way: Way | None = None
     reason: str = ""
     failures: int = 0
     used: bool = False
@@ -75,16 +85,16 @@ class Lane:
                     few = len(chunk) if chunk.size + target.size <= SMALL else FEW
                     self.tried(chunk[:few], target[:few], work)
                     chunk, target = chunk[few:], target[few:]
-                if self.batched:
-                    self._believed(chunk, target, work)
+                if self.way is not None:
+                    self._believed(self.way, chunk, target, work)
                 elif len(chunk):
                     work.each(chunk, target)
 
-    def _believed(self, rows: Array, into: Array, work: Work) -> None:
+    def _believed(self, way: Way, rows: Array, into: Array, work: Work) -> None:
         if not len(rows):
             return
         try:
-            _quietly(work.many, rows, into)
+            _quietly(way.run, rows, into)
         except Exception as error:  # noqa: BLE001  the rows get their say one by one
             self.failures += 1
             if self.failures >= PATIENCE:
@@ -105,21 +115,22 @@ class Lane:
                 rest = picked
             batch = np.concatenate([rows[:picked], known.row[None], rows[rest:]])
             results = np.empty((len(batch), into.shape[1]))
-            try:
-                _quietly(work.many, batch, results)
-            except Exception as error:  # noqa: BLE001  the rows get their say one by one
-                self.refuse(f"a batch raised {type(error).__name__}: {first_line(error)}")
-            else:
+            for way in work.ways:
+                try:
+                    # A function may overwrite what it is given, and there may be another way to try.
+                    _quietly(way.run, batch if way is work.ways[-1] else batch.copy(), results)
+                except Exception as error:  # noqa: BLE001  the rows get their say one by one
+                    self.refuse(f"a batch raised {type(error).__name__}: {first_line(error)}")
+                    continue
                 if agree(results[picked], known.result, self.roundoff):
-                    self.batched = True
+                    self.batched, self.way = True, way
                     into[:rest], into[rest:] = results[:rest], results[picked + 1 :]
-                else:
-                    self.refuse("a batch disagrees with a single call")
-        if not self.batched:
-            work.each(rows, into)
+                    return
+                self.refuse("a batch disagrees with a single call")
+        work.each(rows, into)
 
     def refuse(self, reason: str) -> None:
-        self.batched, self.reason = False, reason
+        self.batched, self.way, self.reason = False, None, reason
 
     @property
     def note(self) -> str:
@@ -127,7 +138,7 @@ class Lane:
             return f"{self.name}: one by one, because one row fills a batch"
         if self.batched is None:
             return ""
-        return f"{self.name}: {self.how}" if self.batched else f"{self.name}: one by one, because {self.reason}"
+        return f"{self.name}: {self.way.name}" if self.way else f"{self.name}: one by one, because {self.reason}"
 
 
 def agree(batched: Array, alone: Array, roundoff: float) -> bool:
@@ -141,8 +152,8 @@ def agree(batched: Array, alone: Array, roundoff: float) -> bool:
     return bool(np.all(np.abs(batched[finite] - alone[finite]) <= 64 * roundoff * scale))
 
 
-def _quietly(many: Runner, rows: Array, into: Array) -> None:
-    """Without warnings: torch warns of operators that it batches slowly, but the user asked for no batch."""
+def _quietly(run: Runner, rows: Array, into: Array) -> None:
+    """Without warnings: a framework may warn of what it batches slowly, but the user asked for no batch."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        many(rows, into)
+        run(rows, into)
