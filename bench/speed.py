@@ -95,11 +95,11 @@ def run(size: Size, say: Callable[[str], None]) -> Part:
     ratios = {"plain": [_row(table, subject, size, say) for subject in plain()]}
     ratios["custom"] = [_row(table, subject, size, say) for subject in custom()]
     faster = [slow for slow, _ in ratios["plain"]]
-    rules = [slow for slow, _ in ratios["custom"]]
+    written = [slow for slow, _ in ratios["custom"]]
     cost = [fast for _, fast in ratios["plain"]]
     table.add("median of the plain ones", "", "", "", "", "", number(median(faster)), number(median(cost)), "", "")
     table.add("worst of the plain ones", "", "", "", "", "", number(min(faster)), number(max(cost)), "", "")
-    table.add("worst of the custom ones", "", "", "", "", "", number(min(rules)), "", "", "")
+    table.add("worst of the custom ones", "", "", "", "", "", number(min(written)), "", "", "")
     return Part(
         [table],
         [
@@ -110,10 +110,10 @@ def run(size: Size, say: Callable[[str], None]) -> Part:
                 median(faster) >= 15 and min(faster) >= 1,
             ),
             Claim(
-                f"the same for {len(rules)} custom Functions without a vmap rule",
+                f"the same for {len(written)} custom Functions without a vmap rule",
                 "≥ 3",
-                f"{number(min(rules))} to {number(max(rules))}",
-                min(rules) >= 3,
+                f"{number(min(written))} to {number(max(written))}",
+                min(written) >= 3,
             ),
             Claim(
                 "every entry: cost against torch's fast mode",

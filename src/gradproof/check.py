@@ -19,7 +19,8 @@ from gradproof.adapters import program_of
 from gradproof.audit import audit
 from gradproof.errors import BudgetSpent, GradcheckError, Unsupported
 from gradproof.evidence.wording import budget_spent, unsupported
-from gradproof.examine import Examined, examine
+from gradproof.examine import Examined
+from gradproof.linearize import examine_modes
 from gradproof.metered import Metered
 from gradproof.program import Program, offers_of
 from gradproof.reference.steps import signed
@@ -52,7 +53,7 @@ def check(
         `hessp`, several at once; see `gradproof.numpy`.
     wrt: paths of the inputs to differentiate, such as `"args[0]"`, `"params.*"`. Default: those that require grad,
         or all floating and complex ones when none does.
-    modes: `"reverse"`, `"forward"`, or both. Default: all that exist.
+    modes: `"reverse"`, `"forward"`, or both, and `"linearize"` for JAX. Default: reverse and forward, as they exist.
     order: 1, or 2 to check second derivatives as well, and so on.
     effort: `"auto"`, `"exhaustive"` (every entry of the Jacobian), or a number of random probes (any size).
     tolerance: accepted deviation, relative to the larger of the entry and the rms of its block. Default: from the
@@ -103,7 +104,8 @@ def check_program(program: Program, settings: Settings) -> Result:
         try:
             if order > 1:
                 metered = metered.gradient(signed(generator, metered.value.size))
-            examined = examined.joined(examine(metered, settings, order, generator))
+            if order >= settings.lowest:
+                examined = examined.joined(examine_modes(metered, settings, order, generator))
         except BudgetSpent as spent:
             examined = examined.joined(Examined(findings=(budget_spent(str(spent)),)))
             break

@@ -211,7 +211,7 @@ def _probe(task: Task, plan: Plan, settings: Settings) -> Gathered:
     gathered = probes.gather(task, measure(task, drawn, analytic))
     if gathered.plainly_right:
         if "adjoint" in task.contracts and len(analytic[0]) == 2:
-            findings += check_adjoint(task.program, modes(task, analytic), gathered.comparisons, task.tolerance)
+            findings += check_adjoint(task.program, modes(task, drawn, analytic), gathered.comparisons, task.tolerance)
         if "symmetric" in task.contracts and task.order > 1 and "reverse" in analytic[0]:
             findings += check_symmetric_by_probes(task.program, task.generator, task.tolerance)
     return gathered.with_findings(findings)

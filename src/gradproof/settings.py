@@ -9,10 +9,12 @@ from typing import Literal
 
 from gradproof.errors import UsageError
 
-Mode = Literal["reverse", "forward"]
+Mode = Literal["reverse", "forward", "linearize"]
 Effort = Literal["auto", "exhaustive"] | int
 Detail = Literal["summary", "plots"]
+# The modes of every program; "linearize" is the forward mode of another view of it, and looked at only when asked for.
 MODES: tuple[Mode, ...] = ("reverse", "forward")
+KNOWN_MODES: tuple[Mode, ...] = (*MODES, "linearize")
 # What a derivative must be beside its numbers; see docs/contracts.md. The first four know no framework.
 CONTRACTS = (
     "linear",
@@ -76,7 +78,8 @@ class Budget:
 class Settings:
     """See `gradproof.check` for the meaning of each. `modes=None` means: all that exist. `step` is the first step of
     every coordinate; None means: chosen for its scale and format. `nondet_tol` is how far two calls at the same point
-    may differ. `contracts` are names from CONTRACTS."""
+    may differ. `contracts` are names from CONTRACTS. Orders below `lowest` are passed over: a
+    sweep has a verdict for each order."""
 
     modes: tuple[Mode, ...] | None
     order: int
@@ -88,6 +91,7 @@ class Settings:
     nondet_tol: float = 0.0
     contracts: tuple[str, ...] = CONTRACTS
     detail: Detail = "summary"
+    lowest: int = 1
 
     @classmethod
     def validated(
@@ -103,6 +107,7 @@ class Settings:
         nondet_tol: float = 0.0,
         contracts: str | Sequence[str] = "all",
         detail: Detail = "summary",
+        lowest: int = 1,
     ) -> Settings:
         return cls(
             _modes(modes),
@@ -115,6 +120,7 @@ class Settings:
             _nondet_tol(nondet_tol),
             _contracts(contracts),
             _detail(detail),
+            lowest,
         )
 
 
@@ -122,12 +128,13 @@ def _modes(modes: str | Sequence[str] | None) -> tuple[Mode, ...] | None:
     if modes is None:
         return None
     named = (modes,) if isinstance(modes, str) else tuple(modes)
-    unknown = [mode for mode in named if mode not in MODES]
+    unknown = [mode for mode in named if mode not in KNOWN_MODES]
     if unknown or not named:
         raise UsageError(
-            f"modes={modes!r} is not understood; write modes='reverse', 'forward', or ('reverse', 'forward')"
+            f"modes={modes!r} is not understood; write modes='reverse', 'forward', or ('reverse', 'forward'); JAX "
+            "functions have 'linearize' too"
         )
-    return tuple(mode for mode in MODES if mode in named)
+    return tuple(mode for mode in KNOWN_MODES if mode in named)
 
 
 def _order(order: object) -> int:

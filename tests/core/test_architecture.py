@@ -16,7 +16,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 
 # A module may import from its own row and from the rows above it. A new module needs a place here.
 LAYERS = (
-    ("errors", "program", "cases", "streams", "environment", "collect", "arrays", "codes"),
+    ("errors", "program", "cases", "selection", "streams", "environment", "collect", "arrays", "codes"),
     ("precision", "settings", "norms", "batching", "paths"),
     ("picture",),
     ("result", "metered"),
@@ -26,6 +26,7 @@ LAYERS = (
     ("evidence",),
     ("diagnose", "audit"),
     ("examine", "adapters", "recording"),
+    ("linearize",),
     ("check",),
     ("attempt",),
     ("render", "torch", "jax", "numpy", "sweep", "conformance"),
@@ -40,7 +41,7 @@ ON_TOP = ("torch.dropin", "jax.dropin", "jax.catalogue", "numpy.problem")
 # A framework's contracts judge what its adapter translates: they see the adapter, and the core up to its contracts.
 CONTRACTS = ("torch.contracts", "jax.contracts")
 # An adapter translates; it never compares, picks a step or formats.
-SEEN_BY_ADAPTERS = {"batching", "errors", "paths", "precision", "program", "settings", "streams"}
+SEEN_BY_ADAPTERS = {"batching", "cases", "errors", "paths", "precision", "program", "selection", "settings", "streams"}
 # Against the arrows, and only inside a function: a result prints itself, and `adapters` looks up who runs the function.
 LAZY = {("result", "render"), ("adapters", "torch"), ("adapters", "jax"), ("adapters", "numpy")}
 # Above the adapter, in the adapter's own folder.
@@ -199,32 +200,33 @@ def test_a_long_function_is_noticed() -> None:
     assert too_long(ast.parse(f"def f():\n{body[9:]}")) == []
 
 
+HEAVY = """
+torch jax scipy rich click plotly matplotlib dask distributed pandas multiprocessing sqlite3 asyncio unittest jsonschema
+"""
+# NumPy's own, and its dependencies', are not counted: nobody checks gradients without it.
 LOAD = """
-import sys, time
-started = time.process_time()
+import numpy, sys
+before = set(sys.modules)
 import gradproof
-seconds = time.process_time() - started
-print(seconds, *{"torch", "jax", "scipy", "rich"}.intersection(sys.modules))
+print(*set(sys.modules) - before)
 """
 
 
-def load() -> tuple[float, list[str]]:
-    """Seconds of work to `import gradproof` in a fresh interpreter, and the heavy packages that came with it."""
+@pytest.fixture(scope="module")
+def loaded() -> set[str]:
+    """The modules that `import gradproof` brings along in a fresh interpreter."""
     done = subprocess.run([sys.executable, "-c", LOAD], capture_output=True, text=True, check=True)
-    seconds, *heavy = done.stdout.split()
-    return float(seconds), heavy
+    return set(done.stdout.split())
 
 
-def test_importing_gradproof_brings_no_framework_along() -> None:
-    assert load()[1] == []
+def test_importing_gradproof_brings_no_heavy_package_along(loaded: set[str]) -> None:
+    assert loaded & set(HEAVY.split()) == set()
 
 
-def test_importing_gradproof_takes_less_than_300_ms() -> None:
-    # The best of several tries, because other work on the machine can only slow it down.
-    tries: list[float] = []
-    while len(tries) < 15 and min(tries, default=1.0) >= 0.3:
-        tries.append(load()[0])
-    assert min(tries) < 0.3, tries
+def test_importing_gradproof_is_quick(loaded: set[str]) -> None:
+    # Counted, not timed: other work on the machine changes every time. 150 modules take about 0.2 s.
+    assert "gradproof.check" in loaded
+    assert len(loaded) <= 150, sorted(loaded)
 
 
 PUBLIC = """

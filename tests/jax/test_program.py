@@ -167,6 +167,21 @@ def test_linearize_gives_the_same_pushes() -> None:
     np.testing.assert_allclose(program.linearized().push(tangents), program.push(tangents), atol=1e-5)
 
 
+def test_linearize_is_a_mode_when_asked_for() -> None:
+    modes = ("reverse", "forward", "linearize")
+    result = gradproof.check(lambda x: jnp.tanh(x) * x[::-1], jnp.asarray(X[:4]), modes=modes, seed=1)
+    assert result.verdict is Verdict.RIGHT
+    assert {comparison.mode for comparison in result.comparisons} == set(modes)
+
+    @jax.custom_jvp
+    def wrong(x: Any) -> Any:
+        return jnp.sin(x)
+
+    wrong.defjvp(lambda x, t: (jnp.sin(x[0]), 1.5 * jnp.cos(x[0]) * t[0]))
+    result = gradproof.check(wrong, jnp.asarray(X[:4]), modes="linearize", seed=1)
+    assert {(c.mode, c.verdict) for c in result.comparisons} == {("linearize", Verdict.WRONG)}
+
+
 def test_a_random_function_is_named() -> None:
     stream = NumpyStream()
     result = gradproof.check(lambda x: x * np.random.random(), jnp.asarray(X), seed=1)  # noqa: NPY002

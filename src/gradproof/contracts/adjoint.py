@@ -19,19 +19,23 @@ from gradproof.settings import Tolerance
 # The part of the tolerance by which the modes may differ, but never fewer roundings than these.
 PART = 1e-3
 ROUNDINGS = 1024.0
+# A derivative below this fraction of value over input is rounding.
+NEGLIGIBLE = 1e-11
 HINT = "Write both rules from the same formula; look for a cast, a constant or a term that only one of them has."
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Modes:
-    """The derivatives of one output with respect to one input, or sums of them, by both modes; `size` is the scale that
-    each number is judged by. Shapes are (output entries, input entries), or (probes,)."""
+    """The derivatives of one output with respect to one input, or sums of them, by both modes. `size` is the scale that
+    each number is judged by, and `change` that of value over input: where the first is rounding, it stands in. Shapes
+    are (output entries, input entries), or (probes,)."""
 
     output: Leaf
     input: Leaf
     reverse: Array
     forward: Array
-    size: Array | float
+    size: Array
+    change: Array | float
 
 
 def check_adjoint(
@@ -46,7 +50,7 @@ def check_adjoint(
     for pair in pairs:
         with np.errstate(invalid="ignore", divide="ignore"):
             gap = np.abs(pair.reverse - pair.forward)
-            excess = gap / (share * pair.size + PART * tolerance.absolute)
+            excess = gap / (share * pair.size + NEGLIGIBLE * pair.change + PART * tolerance.absolute + 1e-300)
         top = float(np.nanmax(excess, initial=0.0))
         if top > 1.0 and (worst is None or top > worst[0]) and not _kinked(pair, comparisons):
             worst = top, _finding(pair, excess, gap)
@@ -54,16 +58,15 @@ def check_adjoint(
 
 
 def blocks(program: Program, reverse: Array, forward: Array) -> list[Modes]:
-    """From two Jacobians, (N, M) each. An entry is judged by itself and by the rms of its block; a block that is zero
-    but for rounding by value over input."""
+    """From two Jacobians, (N, M) each. An entry is judged by itself and by the rms of its block."""
     found = []
     for output in program.outputs:
         for leaf in program.inputs:
             one, other = reverse[leaf.span, output.span].T, forward[leaf.span, output.span].T
             if one.size and not np.array_equal(one, other):
-                change = rms(program.value[output.span]) / (rms(program.point[leaf.span]) or 1.0)
-                size = np.maximum(np.abs(other), max(rms(one), rms(other), 1e-6 * change))
-                found.append(Modes(output, leaf, one, other, size))
+                change = rms(program.value) / (rms(program.point[leaf.span]) or 1.0)
+                size = np.maximum(np.abs(other), max(rms(one), rms(other)))
+                found.append(Modes(output, leaf, one, other, size, change))
     return found
 
 

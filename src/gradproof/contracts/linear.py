@@ -20,7 +20,7 @@ from gradproof.result import Finding, Place, Verdict
 from gradproof.settings import Tolerance
 
 # A gradient below this fraction of value over input is rounding.
-NEGLIGIBLE = 1e-12
+NEGLIGIBLE = 1e-11
 
 
 # What `combination` draws from: +-2^k with k from -1 to 6. The first is negative, also when there is only one.

@@ -17,6 +17,7 @@ from gradproof.settings import Tolerance
 
 # Two random bilinear forms; each term is as large as their rms, and they add up like a random walk.
 SIGMAS = 6.0
+NEGLIGIBLE = 1e-11
 HINT = (
     "No function has such second derivatives: the first-order rule is not the gradient of anything, or the rule of its "
     "backward is wrong."
@@ -31,7 +32,7 @@ def check_symmetric(program: Program, rows: Array, tolerance: Tolerance) -> tupl
         return ()
     with np.errstate(invalid="ignore"):
         allowed = entry_tolerance(square, rms(square), tolerance)
-        excess = np.abs(square - square.T) - np.maximum(allowed, allowed.T)
+        excess = np.abs(square - square.T) - np.maximum(allowed, allowed.T) - _negligible(program)
     if not np.nanmax(excess, initial=0.0) > 0.0:
         return ()
     i, j = (int(k) for k in np.unravel_index(int(np.nanargmax(excess)), excess.shape))
@@ -47,9 +48,15 @@ def check_symmetric_by_probes(
     along_u, along_v = program.pull(u[None])[0, :size].copy(), program.pull(v[None])[0, :size]
     one, other = dot(along_u, v), dot(along_v, u)
     scale = SIGMAS * (rms(along_u * v) + rms(along_v * u)) * float(np.sqrt(size))
-    if not abs(one - other) > tolerance.finest * scale + tolerance.absolute * size:
+    if not abs(one - other) > tolerance.finest * scale + (tolerance.absolute + _negligible(program)) * size:
         return ()
     return (_finding(program, None, f"u . (H v) = {other:.6g}", f"v . (H u) = {one:.6g}"),)
+
+
+def _negligible(program: Program) -> float:
+    """A second derivative that is zero but for rounding has no scale of its own; that of gradient over input stands
+    in."""
+    return NEGLIGIBLE * rms(program.value) / (rms(program.point[: program.value.size]) or 1.0)
 
 
 def _finding(program: Program, at: tuple[int, int] | None, one: str, other: str) -> Finding:

@@ -10,7 +10,7 @@ import numpy as np
 from gradproof.contracts.adjoint import Modes
 from gradproof.contracts.linear import check_linear, combination, loudness
 from gradproof.evidence.gathered import Task, restricted
-from gradproof.norms import dot, largest
+from gradproof.norms import dot, largest, rms
 from gradproof.program import Array, Leaf
 from gradproof.result import Finding
 
@@ -88,8 +88,14 @@ def pushes(task: Task, drawn: list[Probe]) -> list[Sums]:
     return [_pushed(task, probe) for probe in drawn]
 
 
-def modes(task: Task, analytic: list[dict[str, Sums]]) -> list[Modes]:
+def modes(task: Task, drawn: list[Probe], analytic: list[dict[str, Sums]]) -> list[Modes]:
     """The same sums by both modes, for every pair of leaves."""
+    program = task.program
+
+    def change(probe: Probe, output: Leaf, leaf: Leaf) -> float:
+        length = rms(probe.direction[leaf.span]) / (rms(program.point[leaf.span]) or 1.0)
+        return rms(program.value) * length * float(np.sqrt(output.size * leaf.size))
+
     return [
         Modes(
             output,
@@ -97,9 +103,10 @@ def modes(task: Task, analytic: list[dict[str, Sums]]) -> list[Modes]:
             np.array([one["reverse"].total[i, o] for one in analytic]),
             np.array([one["forward"].total[i, o] for one in analytic]),
             np.array([max(sums.size[i, o] for sums in one.values()) for one in analytic]),
+            np.array([change(probe, output, leaf) for probe in drawn]),
         )
-        for o, output in enumerate(task.program.outputs)
-        for i, leaf in enumerate(task.program.inputs)
+        for o, output in enumerate(program.outputs)
+        for i, leaf in enumerate(program.inputs)
     ]
 
 

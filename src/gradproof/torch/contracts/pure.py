@@ -11,7 +11,7 @@ import torch
 
 from gradproof.program import Spot
 from gradproof.result import Finding, Place, Verdict
-from gradproof.torch.contracts.subject import Subject
+from gradproof.torch.contracts.subject import Subject, rule_name
 from gradproof.torch.contracts.watch import identical
 
 
@@ -49,8 +49,3 @@ def _backward(subject: Subject) -> tuple[Finding, ...]:
     who = "backward" if node is None else f"the backward of {rule_name(node)}"
     hint = "Write into a copy: torch hands the same tensor to others, and backward may run again."
     return (Finding("impure", Verdict.WRONG, Place(), f"{who} overwrites {what}", hint),)
-
-
-def rule_name(node: Any) -> str:
-    """What the user calls the rule that a node belongs to."""
-    return str(node.name()).removesuffix("Backward")

@@ -14,7 +14,7 @@ from gradproof import precision
 from gradproof.torch.calls import UserCall
 from gradproof.torch.contracts.pulls import Gradients, largest, pulled, random_cotangents, spread
 from gradproof.torch.contracts.watch import Watch, identical
-from gradproof.torch.modes import Graph, nodes
+from gradproof.torch.modes import OPERATOR, Graph, nodes
 from gradproof.torch.torchprogram import TorchProgram
 
 # How much closer to zero another point is, at the first input; a factor keeps most domains, symmetries and zeros.
@@ -138,6 +138,11 @@ class Subject:
 
 def is_written(node: Any) -> bool:
     return isinstance(node, torch.autograd.function.BackwardCFunction) or "CppNode" in node.name()
+
+
+def rule_name(node: Any) -> str:
+    """What the user calls the rule that a node belongs to."""
+    return str(node.name()).removeprefix(OPERATOR).removesuffix("Backward")
 
 
 def slack_for(program: TorchProgram, relative: float) -> float:

@@ -12,7 +12,7 @@ from functools import partial
 
 from gradproof.contracts.suite import Kept, Terms
 from gradproof.errors import first_line
-from gradproof.result import Finding
+from gradproof.result import Finding, Verdict
 from gradproof.torch.contracts import registered, vmapped
 from gradproof.torch.contracts.attributes import check_attributes
 from gradproof.torch.contracts.layouts import check_layout
@@ -35,6 +35,8 @@ class Contract:
     applies: Callable[[Subject], bool] = lambda _: True
 
 
+# Who fails one of these would seem to fail others.
+FIRST = ("pure", "repeatable", "reusable")
 # For every function.
 ALWAYS = (
     Contract("pure", check_pure, lambda _: 2),
@@ -52,8 +54,13 @@ def _for_rules(terms: Terms) -> tuple[Contract, ...]:
         Contract("layout", check_layout, lambda _: 9),
         Contract("subsets", check_subsets, _price_of_subsets, lambda subject: len(subject.program.inputs) > 1),
         Contract("vmap", vmapped.check_vmap, lambda _: 8, vmapped.applies),
-        Contract("opcheck", partial(registered.check_registered, tests=tests), lambda _: 4, registered.applies),
+        Contract("opcheck", partial(registered.check_registered, tests=tests), lambda _: 4, _has_operators(terms)),
     )
+
+
+def _has_operators(terms: Terms) -> Callable[[Subject], bool]:
+    """Asked for by name, they are looked for; else only those are known that the graph shows."""
+    return lambda subject: terms.by_hand or registered.applies(subject)
 
 
 def _price_of_subsets(subject: Subject) -> int:
@@ -78,7 +85,7 @@ def check_contracts(program: TorchProgram, terms: Terms) -> Kept:
     notes: list[str] = []
     if special and (reason := _enough(subject, terms)):
         notes.append(f"contracts: those of one pull, because {reason}")
-        special = []
+        special = [contract for contract in special if contract.name == "opcheck"]
     dear: list[str] = []
     with program.scope:
         for contract in (*wanted, *special):
@@ -93,6 +100,8 @@ def check_contracts(program: TorchProgram, terms: Terms) -> Kept:
                 notes.append(f"contract {contract.name} could not be run: {type(error).__name__}: {first_line(error)}")
                 continue
             findings += found
+            if contract.name in FIRST and any(finding.verdict is Verdict.WRONG for finding in found):
+                break  # what the others would compare is not the same twice
     if dear:
         notes.append(f"contracts left out by the budget: {', '.join(dear)}")
     return Kept(tuple(findings), tuple(notes))

@@ -16,6 +16,7 @@ from gradproof.program import Leaf, Spot
 from gradproof.result import Finding, Place, Verdict
 from gradproof.torch.calls import UserCall
 from gradproof.torch.contracts.subject import Elsewhere, Subject
+from gradproof.torch.modes import OPERATOR
 
 HINT = "Look at the vmap rule: the batch dimension may be anywhere (in_dims), and inputs without one are not batched."
 
@@ -27,8 +28,8 @@ def applies(subject: Subject) -> bool:
 
 def _batchable(node: Any) -> bool:
     rule = getattr(node, "_forward_cls", None)
-    if rule is None or node.name().startswith("GeneratedBackwardFor"):
-        return True  # an operator: torch finds its rule, or falls back to a loop
+    if rule is None or node.name().startswith(OPERATOR):
+        return True  # an operator: torch finds its rule, or has none
     base = torch.autograd.Function
     separate = rule.setup_context is not base.setup_context
     return separate and (rule.generate_vmap_rule or rule.vmap is not base.vmap)
@@ -62,7 +63,7 @@ def _with_vjp(subject: Subject, call: UserCall, other: Elsewhere) -> tuple[Findi
 
     batch = _stacked([*points, *subject.cotangents], [*_detached(other.points), *other.cotangents])
     try:
-        values, gradients = torch.func.vmap(both)(*batch)
+        values, gradients = _by_rules(torch.func.vmap(both), batch)
     except Exception:  # noqa: BLE001  not every function has a vjp here, and not every rule a batch
         return ()
     program.tally.evaluations += 2
@@ -103,10 +104,21 @@ def _values(subject: Subject, call: UserCall, other: Elsewhere) -> tuple[Finding
 def _batched(call: UserCall, row: Rows, batch: Sequence[Tensor]) -> tuple[Tensor, ...] | None:
     """None where there is no rule for it."""
     try:
-        values: tuple[Tensor, ...] = torch.func.vmap(_plain(call), in_dims=row.dims)(*batch)
+        values: tuple[Tensor, ...] = _by_rules(torch.func.vmap(_plain(call), in_dims=row.dims), batch)
     except Exception:  # noqa: BLE001
         return None
     return values
+
+
+def _by_rules(run: Callable[..., Any], batch: Sequence[Tensor]) -> Any:
+    """Raises where an operator has no rule: torch would loop over the rows then, and warn that this is slow."""
+    torch_c: Any = torch._C._functorch
+    before = torch_c._is_vmap_fallback_enabled()
+    torch_c._set_vmap_fallback_enabled(False)  # noqa: FBT003
+    try:
+        return run(*batch)
+    finally:
+        torch_c._set_vmap_fallback_enabled(before)
 
 
 def _plain(call: UserCall) -> Callable[..., tuple[Tensor, ...]]:
