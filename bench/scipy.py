@@ -90,7 +90,7 @@ def _times(sizes: tuple[int, ...], say: Callable[[str], None]) -> Table:
     table = Table(
         "The gradient of Rosenbrock's function: time of a check",
         ("unknowns", "check_grad ms", "gradproof ms", "ratio", "gradproof with hess too, ms"),
-        "check_grad takes forward differences and returns the norm of the error; gradproof looks at each entry, with bars",
+        "check_grad takes forward differences and returns the norm of the error; gradproof looks at every entry",
     )
     for n in sizes:
         say(f"Rosenbrock, {n} unknowns")
