@@ -1,5 +1,6 @@
 """gradproof tells whether a program's derivatives are right, wrong, or cannot be told, and where and by how much."""
 
+from gradproof import spaces
 from gradproof.check import assert_gradients, check, check_program
 from gradproof.errors import GradcheckError, Unsupported, UsageError
 from gradproof.program import Leaf, Program
@@ -24,5 +25,6 @@ __all__ = [
     "assert_gradients",
     "check",
     "check_program",
+    "spaces",
 ]
 __version__ = "0.1.0"

@@ -14,12 +14,14 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any, Protocol
 
+from gradproof.around import Around, composed, reseeding
 from gradproof.errors import UsageError
 from gradproof.program import Program
 
 GROUP = "gradproof.adapters"
 # Framework to adapter, in the order in which they are asked.
 BUILT_IN = {"torch": "gradproof.torch.adapter", "jax": "gradproof.jax.adapter"}
+PLAIN = Around()
 
 
 class Adapter(Protocol):
@@ -34,7 +36,11 @@ class Adapter(Protocol):
 
 
 def program_of(
-    fn: Callable[..., Any], args: Any, kwargs: Mapping[str, Any] | None, wrt: str | Sequence[str] | None
+    fn: Callable[..., Any],
+    args: Any,
+    kwargs: Mapping[str, Any] | None,
+    wrt: str | Sequence[str] | None,
+    around: Around = PLAIN,
 ) -> Program:
     if not callable(fn):
         raise UsageError(f"the first argument must be the function to check, got {fn!r}; write check(fn, (x,))")
@@ -46,10 +52,21 @@ def program_of(
     adapters = [load() for framework, load in _known() if framework in sys.modules]
     for adapter in adapters:
         if adapter.owns(fn, args, named):
-            return adapter.program_of(fn, args, named, wrt)
+            return adapter.program_of(_surrounded(adapter, fn, around), args, named, wrt)
     if adapters:  # it says in its own words what is missing
         return adapters[0].program_of(fn, args, named, wrt)
     raise UsageError("none of the arguments is a tensor of a supported framework; write check(fn, (torch.randn(3),))")
+
+
+def _surrounded(adapter: Adapter, fn: Callable[..., Any], around: Around) -> Callable[..., Any]:
+    """An adapter may know better how to do things around a call (`composed`), and what streams its framework has
+    (`reseeder`)."""
+    if around.plain:
+        return fn
+    reseeder = getattr(adapter, "reseeder", None)
+    before = reseeding(reseeder() if reseeder else None) if around.randomness == "reseed" else None
+    result: Callable[..., Any] = getattr(adapter, "composed", composed)(fn, before, around.after)
+    return result
 
 
 @functools.cache

@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 
 from gradproof.adapters import program_of
+from gradproof.around import Around
 from gradproof.audit import audit
+from gradproof.confined import confined
 from gradproof.errors import BudgetSpent, GradcheckError, Unsupported
 from gradproof.evidence.wording import budget_spent, unsupported
 from gradproof.examine import Examined, examine
@@ -22,7 +24,8 @@ from gradproof.metered import Metered
 from gradproof.program import Program
 from gradproof.reference.steps import signed
 from gradproof.result import Cost, Result, Verdict, worst_of
-from gradproof.settings import Budget, Effort, Settings, Tolerance
+from gradproof.settings import Budget, Effort, Randomness, Settings, Tolerance
+from gradproof.spaces import Space
 
 
 def check(
@@ -37,6 +40,10 @@ def check(
     tolerance: float | Tolerance | None = None,
     seed: int | None = None,
     budget: int | Budget | None = None,
+    bounds: Any = None,
+    spaces: Mapping[str, Space] | None = None,
+    output_map: Callable[..., Any] | None = None,
+    randomness: Randomness = "detect",
 ) -> Result:
     """Tell whether the derivatives of `fn` at these arguments are right. Never raises for a wrong gradient.
 
@@ -51,13 +58,26 @@ def check(
         dtype, 1e-5 in double.
     seed: of the random directions. Default: a fresh one, printed; the same seed gives the same result.
     budget: `Budget(calls=..., seconds=...)`, or a number of calls: the best verdict within it.
+    bounds: (low, high) of all arguments, or of each by path; None is open. Nothing is evaluated outside.
+    spaces: of arguments, by path: see `gradproof.spaces`. `{"args[0]": Symmetric()}` is perturbed symmetrically.
+    output_map: applied to the outputs before anything is compared, as `output_map(*outputs)`: for what they leave
+        open, such as the signs of eigenvectors.
+    randomness: `"detect"` names a random function; `"reseed"` gives every call the same random numbers.
     """
     settings = Settings.validated(
-        modes=modes, order=order, effort=effort, tolerance=tolerance, seed=seed, budget=budget
+        modes=modes,
+        order=order,
+        effort=effort,
+        tolerance=tolerance,
+        seed=seed,
+        budget=budget,
+        bounds=bounds,
+        spaces=spaces,
+        randomness=randomness,
     )
     state = random.getstate()  # adapters look after their frameworks' streams; this one belongs to none
     try:
-        return check_program(program_of(fn, args, kwargs, wrt), settings)
+        return check_program(program_of(fn, args, kwargs, wrt, Around.asked(output_map, settings.randomness)), settings)
     finally:
         random.setstate(state)
 
@@ -76,7 +96,7 @@ def check_program(program: Program, settings: Settings) -> Result:
     """The same for a program made by any adapter."""
     started = time.perf_counter()
     generator = np.random.default_rng(settings.seed)
-    metered = Metered(program, settings.budget, started)
+    metered = Metered(confined(program, settings.bounds, settings.spaces), settings.budget, started)
     examined = Examined()
     for order in range(1, settings.order + 1):
         try:

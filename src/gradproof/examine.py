@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gradproof.bounds import limits_of
 from gradproof.compare import tolerance_for
 from gradproof.contracts.linear import check_linear, combination, loudness
 from gradproof.contracts.repeatable import check_values
@@ -54,6 +55,8 @@ def examine(program: Metered, settings: Settings, order: int, generator: np.rand
     if findings:
         return Examined(findings=findings)
     reference, note = widest(program)
+    steps = coordinate_steps(reference) if settings.step is None else fixed_steps(reference, settings.step)
+    limits = limits_of(program, settings.bounds)
     task = Task(
         program,
         reference,
@@ -61,7 +64,8 @@ def examine(program: Metered, settings: Settings, order: int, generator: np.rand
         tolerance_for(settings, program),
         order,
         generator,
-        coordinate_steps(reference) if settings.step is None else fixed_steps(reference, settings.step),
+        steps if limits is None else limits.shortened(steps),
+        limits,
     )
     gathered: Gathered | None = None
     reason = ""
@@ -122,21 +126,22 @@ def _rows(task: Task) -> tuple[Array, tuple[Finding, ...]]:
 def _probe(task: Task, plan: Plan, settings: Settings) -> Gathered:
     """A few signed probes of all leaves at once."""
     drawn = [draw(task) for _ in range(plan.probes)]
+    flat = [part for parts in drawn for part in parts]
     findings: tuple[Finding, ...] = ()
-    analytic: list[dict[str, Sums]] = [{} for _ in drawn]
+    analytic: list[list[dict[str, Sums]]] = [[{} for _ in parts] for parts in drawn]
     for mode in task.modes:
         try:
             if mode == "reverse":
-                sums, found = pulls(task, drawn)
+                sums, found = pulls(task, flat)
                 findings += found
             else:
-                sums = pushes(task, drawn)
+                sums = pushes(task, flat)
         except Unsupported as missing:
             findings += (_missing(mode, missing, settings),)
             continue
-        for one, its in zip(analytic, sums, strict=True):
+        for one, its in zip((side for parts in analytic for side in parts), sums, strict=True):
             one[mode] = its
-    if not analytic[0] or any(finding.verdict is Verdict.WRONG for finding in findings):
+    if not analytic[0][0] or any(finding.verdict is Verdict.WRONG for finding in findings):
         # A backward that is not even linear has no Jacobian to look for entries in.
         return Gathered((), findings, None)
     gathered = probes.gather(task, measure(task, drawn, analytic))

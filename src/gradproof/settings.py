@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from gradproof.bounds import Bound
+from gradproof.bounds import validated as validated_bounds
 from gradproof.errors import UsageError
+from gradproof.spaces import Space
 
 Mode = Literal["reverse", "forward"]
 Effort = Literal["auto", "exhaustive"] | int
+Randomness = Literal["detect", "reseed"]
 MODES: tuple[Mode, ...] = ("reverse", "forward")
+RANDOMNESS: tuple[Randomness, ...] = ("detect", "reseed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +65,7 @@ class Budget:
 class Settings:
     """See `gradproof.check` for the meaning of each. `modes=None` means: all that exist. `step` is the first step of
     every coordinate; None means: chosen for its scale and format. `jitter` is how far two calls at the same point may
-    differ."""
+    differ. `bounds` and `spaces` confine the arguments; `spaces` are pairs of a path pattern and a space."""
 
     modes: tuple[Mode, ...] | None
     order: int
@@ -70,6 +75,9 @@ class Settings:
     budget: Budget
     step: float | None = None
     jitter: float = 0.0
+    bounds: tuple[Bound, ...] = ()
+    spaces: tuple[tuple[str, Space], ...] = ()
+    randomness: Randomness = "detect"
 
     @classmethod
     def validated(
@@ -83,6 +91,9 @@ class Settings:
         budget: int | Budget | None = None,
         step: float | None = None,
         jitter: float = 0.0,
+        bounds: object = None,
+        spaces: Mapping[str, Space] | None = None,
+        randomness: str = "detect",
     ) -> Settings:
         return cls(
             _modes(modes),
@@ -93,6 +104,9 @@ class Settings:
             _budget(budget),
             _step(step),
             jitter,
+            validated_bounds(bounds),
+            _spaces(spaces),
+            _randomness(randomness),
         )
 
 
@@ -161,3 +175,27 @@ def _step(step: object) -> float | None:
     if step is None or (isinstance(step, (int, float)) and not isinstance(step, bool) and 0 < step < float("inf")):
         return step
     raise UsageError(f"step={step!r} is not understood; write a number > 0, such as step=1e-6, or leave it out")
+
+
+def _spaces(spaces: object) -> tuple[tuple[str, Space], ...]:
+    if spaces is None:
+        return ()
+    if isinstance(spaces, Mapping):
+        methods = ("refusal", "project", "retract")
+        if all(isinstance(path, str) and all(hasattr(one, m) for m in methods) for path, one in spaces.items()):
+            return tuple(spaces.items())
+    raise UsageError(
+        f"spaces={spaces!r} is not understood; write spaces={{'args[0]': gradproof.spaces.Symmetric()}}, with one of "
+        "Symmetric, Hermitian, PositiveDefinite, LowerTriangular, UpperTriangular, Orthogonal, Simplex, "
+        "Sparsity(mask), Projector(onto)"
+    )
+
+
+def _randomness(randomness: object) -> Randomness:
+    for known in RANDOMNESS:
+        if randomness == known:
+            return known
+    raise UsageError(
+        f"randomness={randomness!r} is not understood; write randomness='detect' (name a random function), or 'reseed' "
+        "(give every call the same random numbers)"
+    )

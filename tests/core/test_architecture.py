@@ -17,8 +17,8 @@ FILES = sorted(SOURCE.rglob("*.py"))
 # A module may import from its own row and from the rows above it. A new module needs a place here.
 LAYERS = (
     ("errors", "program", "cases", "streams"),
-    ("precision", "settings", "norms", "batching", "paths"),
-    ("result", "metered"),
+    ("precision", "settings", "norms", "batching", "paths", "bounds", "spaces"),
+    ("result", "metered", "confined", "around"),
     ("reference",),
     ("compare",),
     ("contracts",),
@@ -34,7 +34,7 @@ ADAPTERS = ("torch", "jax", "numpy")
 # torch's own interface, on top of everything: the one place that may use the torch adapter, the core and its texts.
 DROPIN = "torch.dropin"
 # An adapter translates; it never compares, picks a step or formats.
-SEEN_BY_ADAPTERS = {"batching", "errors", "paths", "precision", "program", "settings", "streams"}
+SEEN_BY_ADAPTERS = {"around", "batching", "errors", "paths", "precision", "program", "settings", "streams"}
 # Against the arrows, and only inside a function: a result prints itself, and `adapters` looks up who runs the function.
 LAZY = {("result", "render"), ("adapters", "torch"), ("adapters", "jax"), ("adapters", "numpy")}
 

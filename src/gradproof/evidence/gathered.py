@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gradproof.bounds import Limits
 from gradproof.program import Array, Program
 from gradproof.result import Comparison, Finding, Power
 from gradproof.settings import Tolerance
@@ -23,6 +24,7 @@ class Task:
     order: int
     generator: np.random.Generator
     steps: Array  # the first step of every coordinate, on the numeric side
+    limits: Limits | None = None  # what the user said of the inputs' domain
 
 
 @dataclass(frozen=True, slots=True)
