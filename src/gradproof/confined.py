@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from gradproof import precision
 from gradproof.bounds import Bound, Limits, limits_of
 from gradproof.errors import UsageError
 from gradproof.paths import matching
-from gradproof.program import Array, Leaf, Program, Skipped, Tally
+from gradproof.program import Array, Leaf, Offers, Program, Skipped, Tally, offers_of
 from gradproof.spaces import Numbers, Space
 
 
@@ -87,6 +87,12 @@ class Confined:
     def batched(self) -> bool:
         """Not asked: an adapter may try it at points that lie outside."""
         return False
+
+    @property
+    def offers(self) -> Offers:
+        """Complex points would lie outside, and stored entries of a Jacobian know nothing of tangents."""
+        inner = offers_of(self.inner)
+        return replace(inner, complex_values=None, stored=None if self.held else inner.stored)
 
     def values(self, points: Array) -> Array:
         inside = np.ones(len(points), dtype=bool)

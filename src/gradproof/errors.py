@@ -44,6 +44,14 @@ class GradcheckError(RuntimeError):
         self.result = result
 
 
+class NonDifferentiableWarning(UserWarning):
+    """The function has a kink at this point; its gradient is one of several valid ones."""
+
+
+class UndecidedWarning(UserWarning):
+    """The gradient agrees as far as could be told, which is less far than the tolerance asks for."""
+
+
 def first_line(error: BaseException) -> str:
     """The first sentence or line of a message; those of frameworks run over whole screens."""
     line = next(iter(str(error).strip().splitlines()), "") or type(error).__name__

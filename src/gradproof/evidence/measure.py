@@ -169,7 +169,7 @@ def _outcome(task: Task, probe: Probe, analytic: dict[str, Sums], looked: _Glanc
         ):
             rows.append(Estimate.smooth(seen.slope, known))
         else:
-            field, displacement = by_leaf(task.reference, probe.cotangent), part(probe.direction, leaf)
+            field, displacement = by_leaf(task.reference, probe.cotangent, task.exact), part(probe.direction, leaf)
             goal = Goal(0.5 * allowed[None], 0.5 * task.tolerance.finest)
             if probe.way == "inward":  # no glance can agree closely here, so that the ladder must
                 goal = Goal(PROBE.agree * size[[i]], 0.0)

@@ -39,7 +39,7 @@ def program_of(
 ) -> JaxProgram:
     """`args`: one array, a tuple or list of positional arguments, or any other structure as the only argument."""
     positional = tuple(args) if type(args) in (tuple, list) else (args,)
-    return traced(UserCall(signature_of(fn, positional, dict(kwargs or {}), wrt)))
+    return traced(signature_of(fn, positional, dict(kwargs or {}), lambda named: chosen(named, wrt)))
 
 
 def composed(fn: Callable[..., Any], before: Before | None, after: After | None) -> Callable[..., Any]:
@@ -52,26 +52,31 @@ def composed(fn: Callable[..., Any], before: Before | None, after: After | None)
     return around.composed(fn, before, after)
 
 
-def signature_of(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], wrt: object) -> Signature:
+def signature_of(
+    fn: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    choose: Callable[[Sequence[tuple[str, Any]]], frozenset[str]],
+) -> Signature:
     if not callable(fn):
         raise UsageError(f"fn must be callable, got {type(fn).__name__}: gradproof.check(jnp.sin, x)")
     found: list[tuple[str, Any]] = []
     own = (fn,) if is_structure(fn) else ()
     tree = flatten((args, kwargs, *own), "", found)
     named = tuple((_path(path), value) for path, value in found)
-    return Signature(fn, tree, named, chosen(named, wrt))
+    return Signature(fn, tree, named, choose(named))
 
 
-def traced(call: UserCall) -> JaxProgram:
+def traced(signature: Signature, call_of: Callable[[Signature], UserCall] = UserCall) -> JaxProgram:
     """At the point where the arguments are, in the precision that the user works in."""
     # A 64-bit array can only have been made in 64-bit mode, and only means something there.
-    wide = any(isinstance(value, jax.Array) and value.dtype in _WIDE for _, value in call.signature.named)
+    wide = any(isinstance(value, jax.Array) and value.dtype in _WIDE for _, value in signature.named)
     scope = Scope("on" if wide else ambient())
     with scope:
-        call = type(call)(call.signature)  # again, because 64-bit mode says what a number is
+        call = call_of(signature)
         point = np.empty(call.inputs.size)
         call.inputs.write_single([array for _, array in call.start], point)
-    return JaxProgram(call, name_of(call.signature.fn), point, Tally(), scope)
+    return JaxProgram(call, name_of(signature.fn), point, Tally(), scope)
 
 
 def _path(path: str) -> str:

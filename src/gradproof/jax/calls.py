@@ -17,8 +17,8 @@ import numpy as np
 from gradproof.errors import Unsupported
 from gradproof.jax.leaves import Arrays, Layout, conjugated, differentiable
 from gradproof.jax.modes import translated
-from gradproof.jax.outputs import Outputs
-from gradproof.jax.tree import Tree, rebuild
+from gradproof.jax.outputs import Outputs, no_tangent
+from gradproof.jax.tree import Tree, flatten, rebuild
 from gradproof.program import Skipped, leaves
 
 Pull = Callable[[Arrays], Arrays]
@@ -124,13 +124,31 @@ class UserCall(Call):
         values = self.fixed.copy()
         for slot in self._copied:
             values[slot] = values[slot].copy()
+        return self._structured(values, arrays)
+
+    def tangents(self, arrays: Arrays) -> Any:
+        """The same for tangents: what is fixed has none, and JAX wants to see that."""
+        return self._structured([no_tangent(value) for value in self.fixed], arrays)
+
+    def leaves_of_arguments(self, structure: Any) -> Arrays:
+        """The inverse: from a structure like (args, kwargs) to the leaves that are differentiated."""
+        found: list[tuple[str, Any]] = []
+        flatten(structure, "", found)
+        if len(found) != len(self.fixed):
+            raise ValueError(f"{len(found)} leaves instead of {len(self.fixed)}")
+        return [found[slot][1] for slot in self.slots]
+
+    def leaves_of_result(self, result: Any) -> Arrays:
+        return self._learned.leaves_of(result)
+
+    def structured_result(self, values: Arrays) -> Any:
+        """What the function returned, with other leaves."""
+        return self._learned.rebuilt(values)
+
+    def _structured(self, values: list[Any], arrays: Arrays) -> Any:
         for slot, array in zip(self.slots, arrays, strict=True):
             values[slot] = array
         return rebuild(self.signature.tree, iter(values))
-
-    def structured(self, values: Arrays) -> Any:
-        """What the function returned, with other leaves."""
-        return self._learned.rebuilt(values)
 
     def learn_from(self, twin: Call) -> None:
         if isinstance(twin, UserCall):
@@ -157,7 +175,7 @@ class UserCall(Call):
         wide = tuple((path, double(value)) for path, value in current)
         if all(new is old for (_, new), (_, old) in zip(wide, current, strict=True)):
             return None
-        return type(self)(Signature(self.signature.fn, self.signature.tree, wide, self.signature.wanted))
+        return UserCall(Signature(self.signature.fn, self.signature.tree, wide, self.signature.wanted))
 
 
 class GradientCall(Call):

@@ -25,7 +25,7 @@ from gradproof.jax.families import Family, Shelf, padded
 from gradproof.jax.leaves import Arrays, rows_of
 from gradproof.jax.modes import unsupported_in_double
 from gradproof.jax.scope import Scope
-from gradproof.program import Array, Leaf, Skipped, Tally
+from gradproof.program import Array, Leaf, Skipped, Tally, read_only
 
 Plain = Literal["eager", "compiled"]
 
@@ -79,8 +79,8 @@ class JaxProgram:
         self.skipped: tuple[Skipped, ...] = call.skipped
         value = np.empty(call.outputs.size)
         call.outputs.write_single(values, value)
-        self.point = _read_only(point)
-        self.value = _read_only(value)
+        self.point = read_only(point)
+        self.value = read_only(value)
         self._draws = draws
         most = max(1, ELEMENTS // max(1, point.size + value.size))
         roundoff = self._roundoff = max(call.inputs.roundoff, call.outputs.roundoff)
@@ -290,9 +290,3 @@ class JaxProgram:
         if mode not in self.primals:
             self.primals[mode] = np.empty(self.value.size)
             self.call.outputs.write_single(values, self.primals[mode])
-
-
-def _read_only(array: Array) -> Array:
-    view = array.view()
-    view.flags.writeable = False
-    return view

@@ -23,7 +23,7 @@ class Outputs:
         self._tree = flatten(result, "out", found)
         self._kept = [i for i, (_, value) in enumerate(found) if _reason_to_skip(value) is None]
         # In place of what is skipped; integers have the zeros that JAX wants as their cotangents.
-        self._others = [_no_tangent(value) for _, value in found]
+        self._others = [no_tangent(value) for _, value in found]
         self.layout = Layout.of([(found[i][0], jnp.asarray(found[i][1])) for i in self._kept])
         self.skipped = tuple(
             Skipped(path, reason) for path, value in found if (reason := _reason_to_skip(value)) is not None
@@ -65,8 +65,11 @@ class Outputs:
         return ", ".join([leaf.path for leaf in self.layout.leaves] + [skipped.path for skipped in self.skipped])
 
 
-def _no_tangent(value: Any) -> Any:
-    return np.zeros(np.shape(value), jax.dtypes.float0) if isinstance(value, (jax.Array, np.ndarray)) else value
+def no_tangent(value: Any) -> Any:
+    """What stands in a structure of tangents where there is none."""
+    if isinstance(value, (jax.Array, np.ndarray, np.generic, bool, int, float, complex)):
+        return np.zeros(np.shape(value), jax.dtypes.float0)
+    return value
 
 
 def _described(named: Sequence[tuple[str, Any]]) -> str:

@@ -16,13 +16,22 @@ def chosen(named: Sequence[tuple[str, Any]], wrt: object) -> frozenset[str]:
     numbers = [path for path, value in named if is_number(value)]
     if wrt is not None:
         return matching(wrt, arrays + numbers)
-    if not (arrays or numbers):
+    return frozenset(_some(named, arrays or numbers))
+
+
+def everything(named: Sequence[tuple[str, Any]]) -> frozenset[str]:
+    """All arrays and all numbers: what JAX's own checker differentiates."""
+    return frozenset(_some(named, [path for path, value in named if differentiable(value) or is_number(value)]))
+
+
+def _some(named: Sequence[tuple[str, Any]], paths: list[str]) -> list[str]:
+    if not paths:
         kinds = ", ".join(f"{path}: {_kind(value)}" for path, value in named[:6]) or "no arguments at all"
         raise UsageError(
             f"no floating or complex array among the arguments ({kinds}), so there is nothing to differentiate; "
             "pass one, as in gradproof.check(fn, jnp.ones(3))"
         )
-    return frozenset(arrays or numbers)
+    return paths
 
 
 def _kind(value: object) -> str:
