@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gradproof.compare import tolerance_for
+from gradproof.agreement import tolerance_for
 from gradproof.contracts.linear import check_linear, combination, loudness
 from gradproof.contracts.repeatable import check_values
 from gradproof.diagnose.findings import explained, mismatches

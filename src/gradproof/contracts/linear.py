@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gradproof.compare import entry_tolerance
+from gradproof.agreement import entry_tolerance
 from gradproof.contracts.repeatable import check_repeated
 from gradproof.norms import rms
 from gradproof.precision import SINGLE, coarsest

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gradproof.compare import CLEAR
+from gradproof.agreement import CLEAR
 from gradproof.contracts.linear import check_linear, combination, loudness
 from gradproof.evidence.bisect import Located, Suspect, locate
 from gradproof.evidence.gathered import Gathered, Task, restricted

@@ -22,7 +22,6 @@ Mask = NDArray[np.bool_]
 # Default relative tolerance: 1e-5 in double; below that a multiple of the format's own rounding error, which grows
 # with the logarithm of the number of terms that a gradient entry may sum.
 DOUBLE_TOLERANCE = 1e-5
-ROUNDINGS = {"float32": 1024.0, "float16": 16.0, "bfloat16": 8.0}
 
 # One bar in some hundred is too narrow by chance. Where the bar is within the tolerance, the tolerance makes up for it;
 # where it is not, an excess is clear only beyond this many bars.
@@ -36,7 +35,7 @@ def tolerance_for(settings: Settings, program: Program) -> Tolerance:
     if coarsest is precision.DOUBLE:
         return Tolerance(relative=DOUBLE_TOLERANCE)
     terms = max(program.point.size, program.value.size, 2)
-    return Tolerance(relative=ROUNDINGS[coarsest.name] * coarsest.roundoff * (1.0 + np.log2(terms) / 8.0))
+    return Tolerance(relative=coarsest.roundings * coarsest.roundoff * (1.0 + np.log2(terms) / 8.0))
 
 
 def entry_tolerance(numeric: Array, scale: float | Array, tolerance: Tolerance) -> Array:
