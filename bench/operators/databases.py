@@ -62,11 +62,11 @@ class Group:
             from bench.operators.modules import cases
 
             return cases(self)
-        return _cases(self, _entries(self.database)[self.operator])
+        return _cases(self, entries(self.database)[self.operator])
 
 
 @cache
-def _entries(database: str) -> dict[str, Any]:
+def entries(database: str) -> dict[str, Any]:
     return {op.full_name: op for op in getattr(importlib.import_module(DATABASES[database]), database)}
 
 
@@ -78,7 +78,7 @@ def groups(databases: Sequence[str], dtypes: Sequence[str], kinds: Sequence[Kind
 
             yield from module_groups(dtypes, kinds)
             continue
-        for name, op in _entries(database).items():
+        for name, op in entries(database).items():
             for dtype in dtypes:
                 if DTYPES[dtype] not in op.supported_backward_dtypes("cpu"):
                     continue

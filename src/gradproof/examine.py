@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,13 +13,14 @@ from gradproof.diagnose.findings import explained, mismatches
 from gradproof.errors import BudgetSpent, Unsupported
 from gradproof.evidence import exhaustive, probes
 from gradproof.evidence.gathered import Gathered, Task
+from gradproof.evidence.native import departures
 from gradproof.evidence.plan import Plan, plans
 from gradproof.evidence.wording import budget_spent, not_finite, undecided, unsupported
 from gradproof.metered import Metered
 from gradproof.program import Array
 from gradproof.reference.steps import coordinate_steps, fixed_steps, signed
 from gradproof.reference.widest import widest
-from gradproof.result import Comparison, Finding, Power, Verdict
+from gradproof.result import Comparison, Finding, Power, Verdict, worst_of
 from gradproof.settings import MODES, Settings
 
 
@@ -32,6 +33,10 @@ class Examined:
     notes: tuple[str, ...] = ()
     power: Power | None = None
     empty: bool = False
+
+    @property
+    def verdict(self) -> Verdict:
+        return worst_of([one.verdict for one in self.comparisons] + [one.verdict for one in self.findings])
 
     def joined(self, other: Examined) -> Examined:
         weaker = max((p for p in (self.power, other.power) if p), key=lambda power: power.relative, default=None)
@@ -50,8 +55,18 @@ def examine(program: Metered, settings: Settings, order: int, generator: np.rand
     findings = check_values(program, settings.jitter)
     if findings:
         return Examined(findings=findings)
-    reference, note = widest(program)
-    task = Task(
+    try:
+        reference, note = widest(program, generator)
+        task = _task(program, reference, settings, order, generator)
+        if reference is program:
+            return _judged(task, settings, note)
+        return _judged_in_both(task, settings, note)
+    except BudgetSpent as spent:
+        return Examined(findings=(budget_spent(str(spent)),), notes=program.notes)
+
+
+def _task(program: Metered, reference: Metered, settings: Settings, order: int, generator: np.random.Generator) -> Task:
+    return Task(
         program,
         reference,
         settings.modes or MODES,
@@ -60,6 +75,25 @@ def examine(program: Metered, settings: Settings, order: int, generator: np.rand
         generator,
         coordinate_steps(reference) if settings.step is None else fixed_steps(reference, settings.step),
     )
+
+
+def _judged_in_both(task: Task, settings: Settings, note: tuple[str, ...]) -> Examined:
+    """Below double precision: the rule in float64, then its numbers in their own format against those. Where the two
+    formats do not give the same derivatives, those in their own format are what the user asked about."""
+    rule = replace(task, program=task.reference, tolerance=tolerance_for(settings, task.reference))
+    judged = _judged(rule, settings, note)
+    found = departures(task, plans(task.program, settings)[-1].probes)
+    if any(one.steady or one.scattered for one in found):
+        return _judged(task, settings, note)
+    if judged.verdict is Verdict.UNDECIDED:  # what is not known to the digits of float64 may be to those of the format
+        native = _judged(task, settings, note)
+        return native if native.verdict is Verdict.RIGHT else judged
+    return judged
+
+
+def _judged(task: Task, settings: Settings, note: tuple[str, ...]) -> Examined:
+    """One program, one tolerance: gather what the plans ask for, and say what was found."""
+    program = task.program
     gathered: Gathered | None = None
     reason = ""
     for plan in plans(program, settings):
@@ -70,16 +104,16 @@ def examine(program: Metered, settings: Settings, order: int, generator: np.rand
             )
         except BudgetSpent as spent:
             if gathered is None:
-                return Examined(findings=(budget_spent(str(spent)),), notes=program.notes)
+                raise
             reason += f"; {spent}"
     assert gathered is not None
-    findings += not_finite(program) + gathered.findings
+    findings = not_finite(program) + gathered.findings
     if not gathered.comparisons and all(finding.verdict is Verdict.RIGHT for finding in findings):
-        findings += (unsupported(f"a derivative of order {order}", "no mode of it exists", Verdict.UNSUPPORTED),)
+        findings += (unsupported(f"a derivative of order {task.order}", "no mode of it exists", Verdict.UNSUPPORTED),)
     findings = explained(task, findings)
     findings += mismatches(task, gathered.comparisons, findings)
     findings += tuple(undecided(c) for c in gathered.comparisons if c.verdict is Verdict.UNDECIDED)
-    prefix = f"order {order}: " if settings.order > 1 else ""
+    prefix = f"order {task.order}: " if settings.order > 1 else ""
     return Examined(gathered.comparisons, findings, (prefix + reason, *note, *program.notes), gathered.power)
 
 

@@ -208,23 +208,40 @@ def noise_level(ordered: Sequence[Rung]) -> Noise:
     run = np.where(last, exponents, -np.inf).max(axis=0) - np.where(early, exponents, -np.inf).max(axis=0)
     # Stairs so wide that even the first look stays on one of them are taken for what they are: flat.
     near = (valid & (exponents <= 0)).any(axis=0)
-    steady = near & ~(rise > 0.5 * run)
+    idle = _idle(seen, exponents)
+    steady = near & (~(rise > 0.5 * run) | idle)
     taken = np.where(steady, total, np.minimum(total, 3))
     small = np.sort(np.where(valid & (count <= taken), seen, np.nan), axis=0)
     middle = np.take_along_axis(small, np.maximum((taken - 1) // 2, 0)[None], axis=0)[0]
-    return Noise(np.nan_to_num(middle), steady, *_stairs(seen, exponents))
+    return Noise(np.nan_to_num(middle), steady, *_stairs(seen, exponents, ~near & idle))
 
 
-def _stairs(seen: Array, exponents: Array) -> tuple[Array, NDArray[np.bool_]]:
+def _idle(seen: Array, exponents: Array) -> NDArray[np.bool_]:
+    """Where nothing changes over small steps, and what is seen over larger ones does not grow from each to the next, as
+    it would beyond a plateau: the function is rounded inside. Single rungs see little or nothing by luck."""
+    growing = np.ones(seen.shape[1:], dtype=bool)
+    before, reach = np.full(seen.shape[1:], np.nan), np.full(seen.shape[1:], np.nan)
+    logs = np.log2(seen)
+    for height, exponent in zip(logs, exponents[:, 0, 0], strict=True):
+        growing &= ~(height - before <= 0.5 * (exponent - reach))
+        known = ~np.isnan(height)
+        before, reach = np.where(known, height, before), np.where(known, exponent, reach)
+    return np.isnan(seen[0]) & np.isnan(seen[1]) & ~growing
+
+
+def _stairs(seen: Array, exponents: Array, wide: NDArray[np.bool_]) -> tuple[Array, NDArray[np.bool_]]:
     """The height of stairs, and where there are any: around the first look the same height at three rungs or more,
     further down nothing or rounding alone, and no rung in between. Their treads may slope (a solver that stops at a
     tolerance, started from its argument), so a slope seen on one of them is not the function's. An oscillation that
-    the large steps alias would fade out gradually instead, and a kink does so as well."""
-    around = np.where(np.abs(exponents) <= 8, seen, np.nan)
+    the large steps alias would fade out gradually instead, and a kink does so as well. `wide`: a tread is known to be
+    wider than the first look."""
+    around = np.where((np.abs(exponents) <= 8) | wide, seen, np.nan)
     known = np.isfinite(around)
     ordered = np.sort(around, axis=0)
-    height = np.take_along_axis(ordered, np.maximum((known.sum(axis=0) - 1) // 2, 0)[None], axis=0)[0]
-    level = (known & (around <= 8 * height) & (around >= height / 8)).sum(axis=0) >= 3
+    height = np.take_along_axis(ordered, np.maximum((known.sum(axis=0) - np.where(wide, 0, 1)) // 2, 0)[None], axis=0)[
+        0
+    ]
+    level = wide | ((known & (around <= 8 * height) & (around >= height / 8)).sum(axis=0) >= 3)
     below = np.where(exponents < -8, np.nan_to_num(seen), np.nan)
     fading = ((below < height / 64) & (below > 64 * np.fmin.reduce(below, axis=0) + 1e-3 * height / 64)).any(axis=0)
     quiet = (below < height / 64).any(axis=0)

@@ -1,4 +1,4 @@
-"""Is a number of a narrow format what float64 gives, up to rounding?
+"""Whether a number of a narrow format is what float64 gives, up to rounding.
 
 A tolerance in units of rounding, relative to the number or to those around it, is the first answer. It is too narrow
 where large terms cancel, or where the function is ill-conditioned; how much so is measured. Neighbours of the point, a
@@ -9,13 +9,15 @@ from one neighbour to the next, as a mistake would, or scatters around zero, as 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gradproof.norms import rms
 from gradproof.precision import Precision
-from gradproof.program import Array
+from gradproof.program import Array, Leaf
 
 Mask = NDArray[np.bool_]
 
@@ -44,13 +46,19 @@ class Excess:
         return bool(self.steady.any() or self.scattered.any())
 
 
-def neighbours(point: Array, form: Precision, generator: np.random.Generator) -> Array:
-    """The point, then others of which every coordinate but zeros is moved by -1, 0 or 1 spacings of the format."""
-    exponent = np.frexp(point)[1]
-    spacing = np.where(point == 0, 0.0, np.ldexp(1.0, exponent - form.bits))
-    moves = generator.integers(-1, 2, (1 + NEIGHBOURS, point.size))
-    moves[0] = 0
-    return np.asarray(point + moves * spacing)
+def neighbours(point: Array, inputs: Sequence[Leaf], form: Precision, generator: np.random.Generator) -> Array:
+    """The point, then others of which every coordinate but zeros is moved by -1, 0 or 1 spacings of the format: the
+    spacing of the coordinate itself in one half of them, that of its leaf's typical size in the other, for functions
+    that add their arguments to larger numbers."""
+    spacing = np.ldexp(1.0, np.frexp(point)[1] - form.bits)
+    larger = np.empty_like(spacing)
+    for leaf in inputs:
+        typical = np.ldexp(1.0, np.frexp(rms(point[leaf.span]))[1] - form.bits)
+        larger[leaf.span] = np.maximum(spacing[leaf.span], typical)
+    moves = generator.integers(-1, 2, (1 + NEIGHBOURS, point.size)) * np.where(point == 0, 0.0, spacing)
+    moves[1 + NEIGHBOURS // 2 :] *= larger / spacing
+    moves[0] = 0.0
+    return np.asarray(form.round(point + moves))
 
 
 def off(narrow: Array, wide: Array, allowed: Array, form: Precision) -> Mask:
@@ -58,14 +66,14 @@ def off(narrow: Array, wide: Array, allowed: Array, form: Precision) -> Mask:
     it anything as small; where both are NaN, or the same infinity, they agree."""
     with np.errstate(invalid="ignore"):
         near = np.abs(narrow - wide) <= allowed + 2.0 * form.smallest
-        near |= np.isinf(narrow) & (np.abs(wide) >= 0.5 * form.largest) & (np.sign(narrow) == np.sign(wide))
-    return np.asarray(~(near | (narrow == wide) | (np.isnan(narrow) & np.isnan(wide))))
+        beyond = np.isinf(narrow) & (np.abs(wide) >= 0.5 * form.largest) & (np.sign(narrow) == np.sign(wide))
+    return np.asarray(~(near | beyond | (narrow == wide) | (np.isnan(narrow) & np.isnan(wide))))
 
 
 @np.errstate(invalid="ignore", over="ignore")
 def excess(pair: Pair, allowed: Array, roundings: float, form: Precision) -> Excess:
     """What is left when `roundings` times the movement of the exact result is allowed too."""
-    usable = np.isfinite(pair.narrow).all(axis=1) & np.isfinite(pair.wide).all(axis=1)
+    usable = np.asarray(np.isfinite(pair.narrow).all(axis=1) & np.isfinite(pair.wide).all(axis=1))
     usable[0] = True
     narrow, wide = pair.narrow[usable], pair.wide[usable]
     allowed = allowed + roundings * np.nan_to_num(np.abs(wide - wide[0])).max(axis=0)
@@ -76,5 +84,3 @@ def excess(pair: Pair, allowed: Array, roundings: float, form: Precision) -> Exc
     scatter = np.std(errors, axis=0, ddof=1) if count > 1 else np.zeros_like(bias)
     steady = beyond & ~(bias <= allowed + SIGMAS * scatter / np.sqrt(count))
     return Excess(steady, beyond & ~steady)
-
-
