@@ -23,6 +23,7 @@ from gradproof.program import Program
 from gradproof.reference.steps import signed
 from gradproof.result import Cost, Result, Verdict, worst_of
 from gradproof.settings import Budget, Effort, Settings, Tolerance
+from gradproof.surrogate import Surrogate
 
 
 def check(
@@ -37,6 +38,7 @@ def check(
     tolerance: float | Tolerance | None = None,
     seed: int | None = None,
     budget: int | Budget | None = None,
+    expected_gradient_of: Callable[..., Any] | None = None,
 ) -> Result:
     """Tell whether the derivatives of `fn` at these arguments are right. Never raises for a wrong gradient.
 
@@ -51,13 +53,18 @@ def check(
         dtype, 1e-5 in double.
     seed: of the random directions. Default: a fresh one, printed; the same seed gives the same result.
     budget: `Budget(calls=..., seconds=...)`, or a number of calls: the best verdict within it.
+    expected_gradient_of: the function whose derivative `fn` is meant to have, where that is not `fn` itself: the
+        identity for a straight-through estimator, a smooth one for a surrogate gradient.
     """
     settings = Settings.validated(
         modes=modes, order=order, effort=effort, tolerance=tolerance, seed=seed, budget=budget
     )
     state = random.getstate()  # adapters look after their frameworks' streams; this one belongs to none
     try:
-        return check_program(program_of(fn, args, kwargs, wrt), settings)
+        program = program_of(fn, args, kwargs, wrt)
+        if expected_gradient_of is not None:
+            program = Surrogate(program, program_of(expected_gradient_of, args, kwargs, wrt))
+        return check_program(program, settings)
     finally:
         random.setstate(state)
 

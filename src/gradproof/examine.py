@@ -9,14 +9,15 @@ import numpy as np
 from gradproof.agreement import tolerance_for
 from gradproof.contracts.linear import check_linear, combination, loudness
 from gradproof.contracts.repeatable import check_values
-from gradproof.diagnose.findings import explained, mismatches
+from gradproof.diagnose.findings import explained, mismatches, only_in, only_rounding
 from gradproof.errors import BudgetSpent, Unsupported
 from gradproof.evidence import exhaustive, probes
 from gradproof.evidence.gathered import Gathered, Task
 from gradproof.evidence.native import departures
 from gradproof.evidence.plan import Plan, plans
-from gradproof.evidence.wording import budget_spent, not_finite, undecided, unsupported
+from gradproof.evidence.wording import budget_spent, imprecise, not_finite, overflow, undecided, unsupported
 from gradproof.metered import Metered
+from gradproof.precision import DOUBLE, SINGLE, coarsest
 from gradproof.program import Array
 from gradproof.reference.steps import coordinate_steps, fixed_steps, signed
 from gradproof.reference.widest import widest
@@ -79,16 +80,29 @@ def _task(program: Metered, reference: Metered, settings: Settings, order: int, 
 
 def _judged_in_both(task: Task, settings: Settings, note: tuple[str, ...]) -> Examined:
     """Below double precision: the rule in float64, then its numbers in their own format against those. Where the two
-    formats do not give the same derivatives, those in their own format are what the user asked about."""
-    rule = replace(task, program=task.reference, tolerance=tolerance_for(settings, task.reference))
-    judged = _judged(rule, settings, note)
+    do not give the same derivatives, those in their own format are what the user asked about."""
+    rule = _judged(
+        replace(task, program=task.reference, tolerance=tolerance_for(settings, task.reference)), settings, note
+    )
+    form = coarsest(task.program.inputs + task.program.outputs)
     found = departures(task, plans(task.program, settings)[-1].probes)
-    if any(one.steady or one.scattered for one in found):
-        return _judged(task, settings, note)
-    if judged.verdict is Verdict.UNDECIDED:  # what is not known to the digits of float64 may be to those of the format
-        native = _judged(task, settings, note)
-        return native if native.verdict is Verdict.RIGHT else judged
-    return judged
+    lost = tuple(overflow(one, form) for one in found if one.overflow)
+    if lost:
+        return replace(rule, findings=rule.findings + lost)
+    beyond = [one for one in found if one.steady or one.scattered]
+    # What is not known to the digits of float64, or rounded there, may be right to those of the format.
+    rounded = only_rounding(rule.findings, rule.comparisons, task.tolerance.relative)
+    if not beyond and rule.verdict is not Verdict.UNDECIDED and not (rule.verdict is Verdict.WRONG and rounded):
+        return rule
+    native = _judged(task, settings, note)
+    if not beyond:
+        return native if native.verdict is Verdict.RIGHT else rule
+    clear = form.bits >= SINGLE.bits and any(one.verdict is Verdict.WRONG for one in native.comparisons)
+    if clear or settings.tolerance is not None or any(one.steady for one in beyond):
+        said = native.findings if rule.verdict is Verdict.WRONG else only_in(form, native.findings, beyond)
+        return replace(native, findings=said)
+    # Half precision has so few digits that what scatters is no mistake, and float32 where no entry is off by itself.
+    return replace(rule, findings=rule.findings + tuple(imprecise(one, form) for one in beyond))
 
 
 def _judged(task: Task, settings: Settings, note: tuple[str, ...]) -> Examined:
@@ -144,9 +158,11 @@ def _rows(task: Task) -> tuple[Array, tuple[Finding, ...]]:
     pulled = program.pull(np.vstack([np.eye(count), quiet * mixed]))
     rows = pulled[:-1]
     expected = np.einsum("k,ki->i", mixed, rows)
-    findings = check_linear(program, mixed, alone, expected, task.tolerance)
+    size = np.sqrt(np.einsum("k,ki->i", mixed**2, rows**2)) if coarsest(program.inputs) is not DOUBLE else None
+    findings = check_linear(program, mixed, alone, expected, task.tolerance, size)
     if not findings:
-        findings = check_linear(program, quiet * mixed, pulled[-1], quiet * expected, task.tolerance)
+        quietly = None if size is None else quiet * size
+        findings = check_linear(program, quiet * mixed, pulled[-1], quiet * expected, task.tolerance, quietly)
     return np.ascontiguousarray(rows.T), findings
 
 

@@ -25,7 +25,8 @@ LAYERS = (
     ("evidence",),
     ("diagnose", "audit"),
     ("examine", "adapters"),
-    ("check",),
+    ("surrogate",),
+    ("check", "compare"),
     ("render", "torch", "jax", "numpy", "sweep", "cli"),
     ("__init__",),
 )
@@ -205,7 +206,7 @@ def test_importing_gradproof_takes_less_than_300_ms() -> None:
 
 
 PUBLIC = """
-check assert_gradients Result Verdict Finding Comparison Report Settings Tolerance Budget
+check assert_gradients compare Result Verdict Finding Comparison Report Settings Tolerance Budget
 GradcheckError UsageError Unsupported Program Leaf
 """
 

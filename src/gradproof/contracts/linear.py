@@ -53,10 +53,11 @@ def combination(count: int, generator: np.random.Generator) -> Array:
 
 
 def check_linear(
-    program: Program, cotangent: Array, pulled: Array, expected: Array, tolerance: Tolerance
+    program: Program, cotangent: Array, pulled: Array, expected: Array, tolerance: Tolerance, size: Array | None = None
 ) -> tuple[Finding, ...]:
     """`pulled` = pull(cotangent), `expected` = the same combination of the pulls that the cotangent was made of. What
-    deviates because it is never the same twice is called so instead."""
+    deviates because it is never the same twice is called so instead. `size`: that of the terms of each sum, where they
+    may cancel; rounding is relative to it."""
     findings: list[Finding] = []
     value_scale = rms(cotangent * program.value) * float(np.sqrt(cotangent.size))
     if np.array_equal(pulled, expected):  # as it is for a single cotangent: the weights are powers of two
@@ -72,7 +73,7 @@ def check_linear(
             deviation = np.abs(pulled[span] - expected[span])
         if np.max(deviation) <= tolerance.finest * scale:
             continue
-        allowed = entry_tolerance(expected[span], scale, tolerance)
+        allowed = entry_tolerance(expected[span] if size is None else size[span], scale, tolerance)
         if not (deviation > allowed).any():  # NaN is the comparison's business, not this contract's
             continue
         worst = int(np.nanargmax(deviation - allowed))

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gradproof.agreement import entry_tolerance
+from gradproof.agreement import Mask, entry_tolerance
 from gradproof.contracts.linear import combination, loudness
 from gradproof.errors import Unsupported
 from gradproof.evidence.gathered import Task, restricted
-from gradproof.evidence.scales import ROUNDINGS
-from gradproof.norms import rms
+from gradproof.evidence.scales import least
+from gradproof.norms import largest, rms
 from gradproof.precision import Precision, coarsest, of
 from gradproof.program import Array, Leaf, leaf_at
 from gradproof.reference.rounding import Excess, Pair, excess, neighbours, off
@@ -29,9 +29,10 @@ TRACED = 4
 
 @dataclass(frozen=True, slots=True)
 class Departure:
-    """The largest deviation of a native derivative from that of float64 that is beyond its tolerance. `steady`: it is
-    the same at neighbouring points, as a mistake would be; `scattered`: it is not, and larger than the conditioning of
-    the problem explains; neither: the conditioning explains it."""
+    """The largest deviation of a native derivative from that of float64 that is beyond its tolerance, also `relative`
+    to the larger of the derivative and its block. `steady`: it is the same at neighbouring points, as a mistake would
+    be; `scattered`: it is not, and larger than the conditioning of the problem explains; neither: that explains it, or
+    (`overflow`) the range of the format does."""
 
     mode: str
     place: Place
@@ -40,6 +41,10 @@ class Departure:
     relative: float
     steady: bool
     scattered: bool
+
+    @property
+    def overflow(self) -> bool:
+        return not (self.steady or self.scattered or np.isfinite(self.native))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +63,13 @@ class Sides:
         with np.errstate(invalid="ignore"):
             times = np.nan_to_num(np.abs(self.native - self.wide) / (self.allowed + 1e-300), nan=np.inf, posinf=np.inf)
         return np.where(off(self.native, self.wide, self.allowed, self.form), times, 0.0)
+
+    @property
+    def overflown(self) -> Mask:
+        """Where the native number is lost because some derivatives are too large for the format: inf, or NaN made of
+        one (inf * 0)."""
+        lost = ~np.isfinite(self.native) & np.isfinite(self.wide)
+        return lost if largest(np.nan_to_num(self.wide)) >= 0.5 * self.form.largest else np.zeros_like(lost)
 
 
 def departures(task: Task, probes: int) -> tuple[Departure, ...]:
@@ -78,13 +90,13 @@ def _reverse(task: Task, probes: int) -> Departure | None:
     allowed, scale = np.empty_like(wide), np.empty_like(wide)
     for owner in np.unique(owners):
         rows = np.flatnonzero(owners == owner)
-        value = rms(cotangents[rows] * program.value) * float(np.sqrt(program.value.size))
+        terms = cotangents[rows] * program.value
+        value = rms(terms[cotangents[rows] != 0])
         for leaf in program.inputs:
             block = np.ix_(rows, np.arange(leaf.start, leaf.stop))
-            typical = rms(program.point[leaf.span]) or 1.0
             scale[block] = rms(wide[block])
             allowed[block] = entry_tolerance(wide[block], scale[block], task.tolerance)
-            allowed[block] += ROUNDINGS * form.roundoff * value / typical
+            allowed[block] += least(program, leaf, form) * value
     sides = Sides(program.pull(cotangents), wide, allowed, scale, form)
 
     def traced(row: int) -> Excess:
@@ -97,14 +109,15 @@ def _forward(task: Task, probes: int) -> Departure | None:
     """Rows are outputs here. A neighbour of the point is only to be had with a reverse pass: what that shows of the
     rounding of an output's derivatives is granted to forward mode as well."""
     program, form = task.program, coarsest(task.program.inputs + task.program.outputs)
-    tangents = _tangents(task, probes)
+    owners, tangents = _tangents(task, probes)
     wide = np.ascontiguousarray(task.reference.push(tangents).T)
     allowed, scale = np.empty_like(wide), np.empty_like(wide)
     for output in program.outputs:
-        scale[output.span] = rms(wide[output.span])
-        allowed[output.span] = entry_tolerance(wide[output.span], scale[output.span], task.tolerance)
-        steps = np.abs(tangents).max(axis=1) / (rms(program.point) or 1.0)
-        allowed[output.span] += ROUNDINGS * form.roundoff * rms(program.value[output.span]) * steps
+        for k, leaf in enumerate(program.inputs):
+            block = np.ix_(np.arange(output.start, output.stop), np.flatnonzero(owners == k))
+            scale[block] = rms(wide[block])
+            allowed[block] = entry_tolerance(wide[block], scale[block], task.tolerance)
+            allowed[block] += least(program, leaf, form) * rms(program.value[output.span]) * largest(tangents)
     sides = Sides(np.ascontiguousarray(program.push(tangents).T), wide, allowed, scale, form)
 
     def traced(row: int) -> Excess:
@@ -119,9 +132,9 @@ def _forward(task: Task, probes: int) -> Departure | None:
 
 
 def _departure(mode: str, sides: Sides, traced: Callable[[int], Excess], leaves: tuple[Leaf, ...]) -> Departure | None:
-    beyond = sides.beyond
+    beyond = np.where(sides.overflown, 0.0, sides.beyond)
     if not beyond.any():
-        return None
+        return _overflow(mode, sides, leaves)
     steady, scattered = np.zeros(beyond.shape, bool), np.zeros(beyond.shape, bool)
     tops = beyond.max(axis=1)
     for row in np.argsort(-tops, kind="stable")[:TRACED]:
@@ -136,17 +149,37 @@ def _departure(mode: str, sides: Sides, traced: Callable[[int], Excess], leaves:
     row, column = divmod(int(np.argmax(np.where(mask, beyond, -1.0))), mask.shape[1])
     native, wide = float(sides.native[row, column]), float(sides.wide[row, column])
     size = max(abs(wide), float(sides.scale[row, column]), 1e-300)
-    spot = leaf_at(leaves, column if mode == "reverse" else row).spot(column if mode == "reverse" else row)
-    place = Place(None, spot) if mode == "reverse" else Place(spot, None)
+    place = _place(mode, leaves, (row, column))
     return Departure(mode, place, native, wide, abs(native - wide) / size, bool(steady.any()), bool(scattered.any()))
+
+
+def _overflow(mode: str, sides: Sides, leaves: tuple[Leaf, ...]) -> Departure | None:
+    lost = sides.overflown & (sides.beyond > 0)
+    if not lost.any():
+        return None
+    row, column = divmod(int(np.argmax(lost)), lost.shape[1])
+    native, wide = float(sides.native[row, column]), float(sides.wide[row, column])
+    return Departure(mode, _place(mode, leaves, (row, column)), native, wide, np.inf, steady=False, scattered=False)
+
+
+def _place(mode: str, leaves: tuple[Leaf, ...], where: tuple[int, int]) -> Place:
+    """Columns are inputs in reverse mode, rows are outputs in forward mode."""
+    coordinate = where[1] if mode == "reverse" else where[0]
+    spot = leaf_at(leaves, coordinate).spot(coordinate)
+    return Place(None, spot) if mode == "reverse" else Place(spot, None)
 
 
 def _moved(task: Task, cotangent: Array, form: Precision) -> Pair:
     """J^T w at the point and at its neighbours, in both formats. The cotangent moves too: it carries the terms that
-    cancel where the gradient is a difference of sums."""
+    cancel where the gradient is a difference of sums. And it is scaled, which a mistake follows and rounding does not:
+    every number on the way is rounded anew."""
     native, wide = task.program.gradient(cotangent), task.reference.gradient(cotangent)
     points = neighbours(native.point, native.inputs, form, task.generator)
-    return Pair(native.values(points.copy()), wide.values(points))
+    factors = np.exp2(task.generator.uniform(-0.5, 0.5, (len(points), 1)))
+    factors[0] = 1.0
+    count = task.program.point.size
+    points[:, count:] = form.round(factors * points[:, count:])
+    return Pair(native.values(points.copy()) / factors, wide.values(points) / factors)
 
 
 def _cotangents(task: Task, probes: int) -> tuple[Array, Array]:
@@ -167,12 +200,15 @@ def _cotangents(task: Task, probes: int) -> tuple[Array, Array]:
     return np.array([*owners, -1, -2]), _rounded(np.vstack([*rows, mixed, quiet * mixed]), program.outputs)
 
 
-def _tangents(task: Task, probes: int) -> Array:
+def _tangents(task: Task, probes: int) -> tuple[Array, Array]:
+    """The same for pushes: every single coordinate, or random ones; and the input that each row belongs to."""
     program = task.program
     if probes == 0:
-        return np.eye(program.point.size)
+        owners = [k for k, leaf in enumerate(program.inputs) for _ in range(leaf.size)]
+        return np.array(owners), np.eye(program.point.size)
     drawn = [signed(task.generator, program.point.size) for _ in range(probes)]
-    return _rounded(np.vstack([restricted(one, leaf.span) for one in drawn for leaf in program.inputs]), program.inputs)
+    rows = np.vstack([restricted(one, leaf.span) for one in drawn for leaf in program.inputs])
+    return np.array([k for _ in drawn for k in range(len(program.inputs))]), _rounded(rows, program.inputs)
 
 
 def _rounded(rows: Array, leaves: tuple[Leaf, ...]) -> Array:

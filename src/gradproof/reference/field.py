@@ -10,6 +10,7 @@ import numpy as np
 from gradproof import precision
 from gradproof.norms import dot, rows_dot
 from gradproof.program import Array, Program
+from gradproof.reference.steps import step_exponent
 
 # Rows of points are evaluated in chunks of about this many numbers (points and values together): large enough to
 # drown the cost of a call, small enough to stay in the cache, and never more than a few vectors when N is huge.
@@ -18,13 +19,16 @@ CHUNK = 2**20
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """`values` maps rows of points to rows of M numbers; `floor` is the least error each of them can have."""
+    """`values` maps rows of points to rows of M numbers; `floor` is the least error each of them can have. `seen` maps
+    points to those that the program really sees, in its own format; None where they are the same."""
 
     point: Array
     value: Array
     floor: Array
     values: Callable[[Array], Array]
     rows: int  # how many points to evaluate at a time
+    seen: Callable[[Array], Array] | None = None
+    highest: int = 12  # log2 of the largest step, relative to the first
 
 
 def field_of(program: Program) -> Field:
@@ -32,7 +36,9 @@ def field_of(program: Program) -> Field:
     floor = np.abs(program.value)
     for leaf in program.outputs:
         floor[leaf.span] *= precision.of(leaf.dtype).roundoff
-    return Field(program.point, program.value, floor, program.values, _rows(program))
+    return Field(
+        program.point, program.value, floor, program.values, _rows(program), _rounding(program), _highest(program)
+    )
 
 
 def projected(program: Program, cotangent: Array) -> Field:
@@ -61,7 +67,28 @@ def _combined(program: Program, parts: Sequence[tuple[slice, Array]]) -> Field:
         roundoff * np.sqrt(np.array([dot(one, one) for one in terms])),
         values,
         _rows(program),
+        _rounding(program),
+        _highest(program),
     )
+
+
+def _highest(program: Program) -> int:
+    """No step is longer than twice the scale of its coordinate: beyond, an oscillation looks like anything."""
+    return min(12, 1 - step_exponent(program))
+
+
+def _rounding(program: Program) -> Callable[[Array], Array] | None:
+    """To the formats of the inputs; None if all are double."""
+    if precision.coarsest(program.inputs) is precision.DOUBLE:
+        return None
+
+    def rounded(points: Array) -> Array:
+        result = points.copy()
+        for leaf in program.inputs:
+            result[:, leaf.span] = precision.of(leaf.dtype).round(result[:, leaf.span])
+        return result
+
+    return rounded
 
 
 def _rows(program: Program) -> int:

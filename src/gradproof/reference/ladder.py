@@ -120,7 +120,11 @@ def _walk(
         if not rows.size:
             return
         goal = question.goal.of_rows(rows)
-        rungs += [_rung(question.field, question.displacements[rows], exponent) for exponent in stretch]
+        rungs += [
+            _rung(question.field, question.displacements[rows], exponent)
+            for exponent in stretch
+            if exponent <= question.field.highest
+        ]
         chosen = _choose(rungs, goal)
         result.put(rows, chosen)
         # A kink is only believed when it stays one down to the smallest step.
@@ -208,7 +212,8 @@ def noise_level(ordered: Sequence[Rung]) -> Noise:
     run = np.where(last, exponents, -np.inf).max(axis=0) - np.where(early, exponents, -np.inf).max(axis=0)
     # Stairs so wide that even the first look stays on one of them are taken for what they are: flat.
     near = (valid & (exponents <= 0)).any(axis=0)
-    idle = _idle(seen, exponents)
+    still = ordered[0].unchanged & ordered[min(1, len(ordered) - 1)].unchanged
+    idle = still & ~_growing(seen, exponents)
     steady = near & (~(rise > 0.5 * run) | idle)
     taken = np.where(steady, total, np.minimum(total, 3))
     small = np.sort(np.where(valid & (count <= taken), seen, np.nan), axis=0)
@@ -216,9 +221,9 @@ def noise_level(ordered: Sequence[Rung]) -> Noise:
     return Noise(np.nan_to_num(middle), steady, *_stairs(seen, exponents, ~near & idle))
 
 
-def _idle(seen: Array, exponents: Array) -> NDArray[np.bool_]:
-    """Where nothing changes over small steps, and what is seen over larger ones does not grow from each to the next, as
-    it would beyond a plateau: the function is rounded inside. Single rungs see little or nothing by luck."""
+def _growing(seen: Array, exponents: Array) -> NDArray[np.bool_]:
+    """Where noise grows from each rung that saw any to the next, as it does beyond a plateau. Where it does not, and
+    nothing changes over small steps, the function is rounded inside. Single rungs see little or nothing by luck."""
     growing = np.ones(seen.shape[1:], dtype=bool)
     before, reach = np.full(seen.shape[1:], np.nan), np.full(seen.shape[1:], np.nan)
     logs = np.log2(seen)
@@ -226,7 +231,7 @@ def _idle(seen: Array, exponents: Array) -> NDArray[np.bool_]:
         growing &= ~(height - before <= 0.5 * (exponent - reach))
         known = ~np.isnan(height)
         before, reach = np.where(known, height, before), np.where(known, exponent, reach)
-    return np.isnan(seen[0]) & np.isnan(seen[1]) & ~growing
+    return growing
 
 
 def _stairs(seen: Array, exponents: Array, wide: NDArray[np.bool_]) -> tuple[Array, NDArray[np.bool_]]:
