@@ -21,7 +21,7 @@ from gradproof.evidence.gathered import restricted
 from gradproof.evidence.wording import unsupported
 from gradproof.norms import largest, rms
 from gradproof.precision import DOUBLE, Precision, coarsest, of
-from gradproof.program import Array, Leaf, Program
+from gradproof.program import Array, Leaf, Program, Spot
 from gradproof.reference.steps import signed
 from gradproof.result import Comparison, Cost, Entry, Finding, Place, Result, Table, Verdict, worst_of
 from gradproof.settings import Settings
@@ -88,7 +88,9 @@ def compare(
         comparisons=comparisons,
         findings=findings,
         skipped=judged.skipped,
-        notes=(f"at most {multiple:g} times the error of {plain.name} in {_formats(plain)}, by its float64 results",),
+        notes=(
+            f"allowed are {multiple:g} times the errors of {plain.name} in {_formats(plain)}; float64 is the truth",
+        ),
         power=None,
         cost=Cost(
             sum(one.evaluations for one in tallies),
@@ -191,14 +193,14 @@ def _judged(triple: Triple, sides: tuple[Array, ...], pair: tuple[Leaf, Leaf], m
 
 def _worst(wrong: Mask, table: Table, pair: tuple[Leaf, Leaf]) -> tuple[Entry, ...]:
     output, leaf = pair
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", over="ignore"):
         times = np.abs(table.analytic - table.numeric) / (table.tolerance + 1e-300)
     rank = np.where(wrong, np.nan_to_num(times, nan=np.inf, posinf=np.inf), -1.0)
     order = np.argsort(-rank, axis=None, kind="stable")[: min(NAMED, int(np.count_nonzero(wrong)))]
     found = []
     for at in zip(*np.unravel_index(order, rank.shape), strict=True):
         spot = leaf.spot(leaf.start + int(at[1]))
-        place = Place(spot, None) if output is leaf else Place(None, spot)
+        place = Place(spot, None) if output is leaf else Place(Spot(output.path), spot)
         numbers = (float(one[at]) for one in (table.analytic, table.numeric, table.bar, table.tolerance))
         found.append(Entry(place, *numbers))
     return tuple(found)
@@ -207,7 +209,7 @@ def _worst(wrong: Mask, table: Table, pair: tuple[Leaf, Leaf]) -> tuple[Entry, .
 def _finding(comparison: Comparison, triple: Triple) -> Finding:
     worst = comparison.found[0]
     value = comparison.mode == "value"
-    what = f"{worst.place}" if value else f"the gradient of {comparison.output.path} with respect to {worst.place}"
+    what = f"{worst.place}" if value else f"the gradient {worst.place}"
     yardstick, error = rms(comparison.bar), rms(comparison.analytic - comparison.numeric)
     sentence = (
         f"{what} is {worst.analytic:.6g}, in float64 it is {worst.numeric:.6g}; off by {worst.deviation:.3g} here and "

@@ -62,7 +62,7 @@ def only_in(form: Precision, findings: tuple[Finding, ...], departures: Sequence
     # So few digits do that by themselves where large numbers cancel; no single entry is off.
     return tuple(
         replace(one, verdict=Verdict.UNDECIDED, sentence=f"{one.sentence}; in float64 it is linear")
-        if one.code == "nonlinear" and one.diagnosis is None
+        if one.code == "nonlinear"
         else one
         for one in findings
     )

@@ -60,7 +60,7 @@ class Sides:
     @property
     def beyond(self) -> Array:
         """How many times what is allowed the deviation is; 0 where it is within."""
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore", over="ignore"):
             times = np.nan_to_num(np.abs(self.native - self.wide) / (self.allowed + 1e-300), nan=np.inf, posinf=np.inf)
         return np.where(off(self.native, self.wide, self.allowed, self.form), times, 0.0)
 

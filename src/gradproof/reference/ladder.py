@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
+from gradproof.precision import DOUBLE, SINGLE
 from gradproof.program import Array
 from gradproof.reference.estimate import Estimate, Kind
 from gradproof.reference.field import Field
@@ -23,6 +24,7 @@ CLIMB = (4, 8, 12)
 DESCENT = (-4, -8, -12)
 FAR_DESCENT = (-16, -20, -24, -28)
 NEIGHBOURS = (4, -4, -8)
+FEW_ROUNDINGS = 64.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,12 +215,21 @@ def noise_level(ordered: Sequence[Rung]) -> Noise:
     # Stairs so wide that even the first look stays on one of them are taken for what they are: flat.
     near = (valid & (exponents <= 0)).any(axis=0)
     still = ordered[0].unchanged & ordered[min(1, len(ordered) - 1)].unchanged
-    idle = still & ~_growing(seen, exponents)
+    idle = still & (~_growing(seen, exponents) | _below_float32(ordered, last))
     steady = near & (~(rise > 0.5 * run) | idle)
     taken = np.where(steady, total, np.minimum(total, 3))
     small = np.sort(np.where(valid & (count <= taken), seen, np.nan), axis=0)
     middle = np.take_along_axis(small, np.maximum((taken - 1) // 2, 0)[None], axis=0)[0]
     return Noise(np.nan_to_num(middle), steady, *_stairs(seen, exponents, ~near & idle))
+
+
+def _below_float32(ordered: Sequence[Rung], last: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Where even the largest step that changes anything changes it by some roundings of float32 alone, which is the
+    format that functions round to inside: a plateau that ends there is none."""
+    changes = np.stack([np.abs(rung.slopes.central) * 2.0**rung.exponent for rung in ordered])
+    floor = ordered[0].floor * 2.0 ** ordered[0].exponent / (PER_STEP * FLOOR_FACTOR)
+    resolved = FEW_ROUNDINGS * floor * (SINGLE.roundoff / DOUBLE.roundoff)
+    return np.asarray(np.where(last, changes, 0.0).max(axis=0) <= resolved)
 
 
 def _growing(seen: Array, exponents: Array) -> NDArray[np.bool_]:
