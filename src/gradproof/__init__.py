@@ -1,14 +1,18 @@
 """gradproof tells whether a program's derivatives are right, wrong, or cannot be told, and where and by how much."""
 
+from gradproof.cases import Call, Case, case
 from gradproof.check import assert_gradients, check, check_program
 from gradproof.compare import compare
 from gradproof.errors import GradcheckError, Unsupported, UsageError
 from gradproof.program import Leaf, Program
 from gradproof.result import Comparison, Diagnosis, Finding, Report, Result, Verdict
 from gradproof.settings import Budget, Settings, Tolerance
+from gradproof.sweep import sweep
 
 __all__ = [
     "Budget",
+    "Call",
+    "Case",
     "Comparison",
     "Diagnosis",
     "Finding",
@@ -23,8 +27,10 @@ __all__ = [
     "UsageError",
     "Verdict",
     "assert_gradients",
+    "case",
     "check",
     "check_program",
     "compare",
+    "sweep",
 ]
 __version__ = "0.1.0"

@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
+from gradproof.adapters import suite_of
 from gradproof.agreement import tolerance_for
+from gradproof.contracts.adjoint import blocks, check_adjoint
 from gradproof.contracts.linear import check_linear, combination, loudness
-from gradproof.contracts.repeatable import check_values
+from gradproof.contracts.repeatable import check_pulls, check_values
+from gradproof.contracts.suite import Kept, Terms
+from gradproof.contracts.symmetric import check_symmetric, check_symmetric_by_probes
 from gradproof.diagnose.findings import explained, mismatches, only_in, only_rounding
 from gradproof.errors import BudgetSpent, Unsupported
-from gradproof.evidence import exhaustive, probes
+from gradproof.evidence import exhaustive, probes, sparse
 from gradproof.evidence.gathered import Gathered, Task
+from gradproof.evidence.measure import draw, measure
+from gradproof.evidence.nans import not_finite
 from gradproof.evidence.native import departures
-from gradproof.evidence.plan import Plan, plans
-from gradproof.evidence.wording import budget_spent, imprecise, not_finite, overflow, undecided, unsupported
+from gradproof.evidence.plan import PROBES, Plan, plans
+from gradproof.evidence.sums import Sums, modes, pulls, pushes
+from gradproof.evidence.trace import trace
+from gradproof.evidence.wording import budget_spent, imprecise, overflow, undecided, unsupported, worded
 from gradproof.metered import Metered
+from gradproof.picture import Trace
 from gradproof.precision import DOUBLE, SINGLE, coarsest
-from gradproof.program import Array
+from gradproof.program import Array, offers_of
+from gradproof.reference.complexstep import ComplexStep
 from gradproof.reference.steps import coordinate_steps, fixed_steps, signed
 from gradproof.reference.widest import widest
 from gradproof.result import Comparison, Finding, Power, Verdict, worst_of
@@ -34,6 +46,7 @@ class Examined:
     notes: tuple[str, ...] = ()
     power: Power | None = None
     empty: bool = False
+    traces: tuple[Trace, ...] = ()
 
     @property
     def verdict(self) -> Verdict:
@@ -47,88 +60,132 @@ class Examined:
             tuple(dict.fromkeys(self.notes + other.notes)),
             weaker,
             self.empty or other.empty,
+            self.traces + other.traces,
         )
 
 
 def examine(program: Metered, settings: Settings, order: int, generator: np.random.Generator) -> Examined:
     if program.point.size == 0 or program.value.size == 0:
         return Examined(notes=("there are no entries: inputs or outputs are empty",), empty=True)
-    findings = check_values(program, settings.jitter)
+    findings = check_values(program, settings.nondet_tol)
     if findings:
         return Examined(findings=findings)
     try:
         reference, note = widest(program, generator)
         task = _task(program, reference, settings, order, generator)
+        own = partial(_own_contracts, task, program, settings)
         if reference is program:
-            return _judged(task, settings, note)
-        return _judged_in_both(task, settings, note)
+            return _judged(task, settings, note, own)
+        return _judged_in_both(task, settings, note, own)
     except BudgetSpent as spent:
         return Examined(findings=(budget_spent(str(spent)),), notes=program.notes)
 
 
 def _task(program: Metered, reference: Metered, settings: Settings, order: int, generator: np.random.Generator) -> Task:
+    steps = coordinate_steps(reference) if settings.step is None else fixed_steps(reference, settings.step)
     return Task(
         program,
         reference,
-        settings.modes or MODES,
+        settings.modes or tuple(mode for mode in MODES if mode in offers_of(program).modes),
         tolerance_for(settings, program),
         order,
         generator,
-        coordinate_steps(reference) if settings.step is None else fixed_steps(reference, settings.step),
+        steps,
+        settings.contracts,
+        settings.nondet_tol,
+        ComplexStep.of(reference, steps, settings.seed),
     )
 
 
-def _judged_in_both(task: Task, settings: Settings, note: tuple[str, ...]) -> Examined:
+def _judged_in_both(task: Task, settings: Settings, note: tuple[str, ...], own: Callable[[], Kept]) -> Examined:
     """Below double precision: the rule in float64, then its numbers in their own format against those. Where the two
     do not give the same derivatives, those in their own format are what the user asked about."""
-    rule = _judged(
-        replace(task, program=task.reference, tolerance=tolerance_for(settings, task.reference)), settings, note
-    )
+    wide = replace(task, program=task.reference, tolerance=tolerance_for(settings, task.reference))
+    rule = _judged(wide, settings, note, Kept)
     form = coarsest(task.program.inputs + task.program.outputs)
     found = departures(task, plans(task.program, settings)[-1].probes)
-    lost = tuple(overflow(one, form) for one in found if one.overflow)
-    if lost:
-        return replace(rule, findings=rule.findings + lost)
     beyond = [one for one in found if one.steady or one.scattered]
+    remarks = tuple(overflow(one, form) for one in found if one.overflow)
     # What is not known to the digits of float64, or rounded there, may be right to those of the format.
-    rounded = only_rounding(rule.findings, rule.comparisons, task.tolerance.relative)
-    if not beyond and rule.verdict is not Verdict.UNDECIDED and not (rule.verdict is Verdict.WRONG and rounded):
-        return rule
-    native = _judged(task, settings, note)
-    if not beyond:
-        return native if native.verdict is Verdict.RIGHT else rule
-    clear = form.bits >= SINGLE.bits and any(one.verdict is Verdict.WRONG for one in native.comparisons)
-    if clear or settings.tolerance is not None or any(one.steady for one in beyond):
-        said = native.findings if rule.verdict is Verdict.WRONG else only_in(form, native.findings, beyond)
-        return replace(native, findings=said)
-    # Half precision has so few digits that what scatters is no mistake, and float32 where no entry is off by itself.
-    return replace(rule, findings=rule.findings + tuple(imprecise(one, form) for one in beyond))
+    rounded = rule.verdict is Verdict.WRONG and only_rounding(rule.findings, rule.comparisons, task.tolerance.relative)
+    if beyond or rounded or rule.verdict is Verdict.UNDECIDED:
+        native = _judged(task, settings, note, own)
+        if not beyond and native.verdict is Verdict.RIGHT:
+            return native
+        # Half precision has so few digits that what scatters is no mistake, nor in float32 where no entry is off.
+        clear = form.bits >= SINGLE.bits and any(one.verdict is Verdict.WRONG for one in native.comparisons)
+        if beyond and (clear or settings.tolerance is not None or any(one.steady for one in beyond)):
+            said = native.findings if rule.verdict is Verdict.WRONG else only_in(form, native.findings, beyond)
+            return replace(native, findings=said)
+        remarks += tuple(imprecise(one, form) for one in beyond)
+    kept = own()
+    return replace(
+        rule, findings=rule.findings + remarks + explained(task, kept.findings), notes=rule.notes + kept.notes
+    )
 
 
-def _judged(task: Task, settings: Settings, note: tuple[str, ...]) -> Examined:
+def _judged(task: Task, settings: Settings, note: tuple[str, ...], own: Callable[[], Kept]) -> Examined:
     """One program, one tolerance: gather what the plans ask for, and say what was found."""
     program = task.program
     gathered: Gathered | None = None
     reason = ""
     for plan in plans(program, settings):
         try:
-            gathered, reason = (
-                (_exhaustive(task, settings) if plan.probes == 0 else _probe(task, plan, settings)),
-                plan.reason,
-            )
+            gathered, reason = _gathered(task, plan, settings), plan.reason
         except BudgetSpent as spent:
             if gathered is None:
                 raise
             reason += f"; {spent}"
     assert gathered is not None
-    findings = not_finite(program) + gathered.findings
+    findings = not_finite(task) + gathered.findings
     if not gathered.comparisons and all(finding.verdict is Verdict.RIGHT for finding in findings):
         findings += (unsupported(f"a derivative of order {task.order}", "no mode of it exists", Verdict.UNSUPPORTED),)
-    findings = explained(task, findings)
+    kept = own()
+    findings = explained(task, findings + kept.findings)
     findings += mismatches(task, gathered.comparisons, findings)
     findings += tuple(undecided(c) for c in gathered.comparisons if c.verdict is Verdict.UNDECIDED)
+    findings = worded(findings, offers_of(program).words)
     prefix = f"order {task.order}: " if settings.order > 1 else ""
-    return Examined(gathered.comparisons, findings, (prefix + reason, *note, *program.notes), gathered.power)
+    # A stream of its own, so that asking for plots changes no verdict.
+    stream = np.random.default_rng([settings.seed, task.order])
+    traces = trace(task, gathered.comparisons, findings, stream) if settings.detail == "plots" else ()
+    exact = task.exact.notes if task.exact else ()
+    notes = (prefix + reason, *note, *exact, *program.notes, *kept.notes)
+    return Examined(gathered.comparisons, findings, notes, gathered.power, traces=traces)
+
+
+def _own_contracts(task: Task, program: Metered, settings: Settings) -> Kept:
+    """Those of the program's framework, which are about the rule itself: the first order says it all."""
+    if task.order > 1 or "reverse" not in task.modes or not settings.contracts:
+        return Kept()
+    # A stream of its own: what else is drawn does not depend on the contracts.
+    generator = np.random.default_rng((settings.seed, len(settings.contracts)))
+    suite = suite_of(program.inner)
+    try:
+        if suite is not None:
+            terms = Terms(settings.contracts, task.tolerance, settings.nondet_tol, generator, program.affords)
+            return suite(program.inner, terms)
+        if "repeatable" in settings.contracts:
+            return Kept(check_pulls(program, generator, settings.nondet_tol))
+    except (BudgetSpent, Unsupported) as missing:
+        return Kept(notes=(f"contracts left out: {missing}",))
+    return Kept()
+
+
+def _gathered(task: Task, plan: Plan, settings: Settings) -> Gathered:
+    if plan.grouping is None:
+        return _exhaustive(task, settings) if plan.probes == 0 else _probe(task, plan, settings)
+    # The author's own matrix is looked at as such; other modes, if any, by probes.
+    others = tuple(mode for mode in task.modes if mode != sparse.MODE)
+    gathered = sparse.gather(task, plan.grouping, ())
+    if not others:
+        return gathered
+    further = _probe(replace(task, modes=others), replace(plan, probes=PROBES), settings)
+    return Gathered(
+        gathered.comparisons + further.comparisons,
+        gathered.findings + further.findings,
+        further.power or gathered.power,
+    )
 
 
 def _exhaustive(task: Task, settings: Settings) -> Gathered:
@@ -144,7 +201,23 @@ def _exhaustive(task: Task, settings: Settings) -> Gathered:
                 analytic[mode] = exhaustive.columns(task)
         except Unsupported as missing:
             findings += (_missing(mode, missing, settings),)
-    return exhaustive.gather(task, analytic, findings)
+    gathered = exhaustive.gather(task, analytic, findings)
+    return gathered.with_findings(_between_modes(task, analytic, gathered))
+
+
+def _between_modes(task: Task, analytic: dict[str, Array], gathered: Gathered) -> tuple[Finding, ...]:
+    """Contracts that need no numeric side: the modes against each other, and a Hessian against its transpose. They are
+    held where the numbers are right."""
+    found: tuple[Finding, ...] = ()
+    if not gathered.plainly_right:
+        return found
+    if "adjoint" in task.contracts and len(analytic) == 2:
+        pairs = blocks(task.program, analytic["reverse"], analytic["forward"])
+        found += check_adjoint(task.program, pairs, gathered.comparisons, task.tolerance)
+    if "symmetric" in task.contracts and task.order > 1 and analytic:
+        jacobian = next(iter(analytic.values()))
+        found += check_symmetric(task.program, jacobian, task.tolerance)
+    return found
 
 
 def _rows(task: Task) -> tuple[Array, tuple[Finding, ...]]:
@@ -158,26 +231,31 @@ def _rows(task: Task) -> tuple[Array, tuple[Finding, ...]]:
     pulled = program.pull(np.vstack([np.eye(count), quiet * mixed]))
     rows = pulled[:-1]
     expected = np.einsum("k,ki->i", mixed, rows)
-    size = np.sqrt(np.einsum("k,ki->i", mixed**2, rows**2)) if coarsest(program.inputs) is not DOUBLE else None
-    findings = check_linear(program, mixed, alone, expected, task.tolerance, size)
-    if not findings:
-        quietly = None if size is None else quiet * size
-        findings = check_linear(program, quiet * mixed, pulled[-1], quiet * expected, task.tolerance, quietly)
+    findings: tuple[Finding, ...] = ()
+    if "linear" in task.contracts:
+        narrow = coarsest(program.inputs) is not DOUBLE
+        size = np.sqrt(np.einsum("k,ki->i", mixed**2, rows**2)) if narrow else None
+        findings = check_linear(program, mixed, alone, expected, task.tolerance, task.nondet_tol, size)
+        if not findings:
+            quietly = None if size is None else quiet * size
+            findings = check_linear(
+                program, quiet * mixed, pulled[-1], quiet * expected, task.tolerance, task.nondet_tol, quietly
+            )
     return np.ascontiguousarray(rows.T), findings
 
 
 def _probe(task: Task, plan: Plan, settings: Settings) -> Gathered:
     """A few signed probes of all leaves at once."""
-    drawn = [probes.draw(task) for _ in range(plan.probes)]
+    drawn = [draw(task) for _ in range(plan.probes)]
     findings: tuple[Finding, ...] = ()
-    analytic: list[dict[str, probes.Sums]] = [{} for _ in drawn]
+    analytic: list[dict[str, Sums]] = [{} for _ in drawn]
     for mode in task.modes:
         try:
             if mode == "reverse":
-                sums, found = probes.pulls(task, drawn)
+                sums, found = pulls(task, drawn)
                 findings += found
             else:
-                sums = probes.pushes(task, drawn)
+                sums = pushes(task, drawn)
         except Unsupported as missing:
             findings += (_missing(mode, missing, settings),)
             continue
@@ -186,9 +264,13 @@ def _probe(task: Task, plan: Plan, settings: Settings) -> Gathered:
     if not analytic[0] or any(finding.verdict is Verdict.WRONG for finding in findings):
         # A backward that is not even linear has no Jacobian to look for entries in.
         return Gathered((), findings, None)
-    outcomes = [probes.measure(task, probe, sides) for probe, sides in zip(drawn, analytic, strict=True)]
-    gathered = probes.gather(task, outcomes)
-    return Gathered(gathered.comparisons, findings + gathered.findings, gathered.power)
+    gathered = probes.gather(task, measure(task, drawn, analytic))
+    if gathered.plainly_right:
+        if "adjoint" in task.contracts and len(analytic[0]) == 2:
+            findings += check_adjoint(task.program, modes(task, drawn, analytic), gathered.comparisons, task.tolerance)
+        if "symmetric" in task.contracts and task.order > 1 and "reverse" in analytic[0]:
+            findings += check_symmetric_by_probes(task.program, task.generator, task.tolerance)
+    return gathered.with_findings(findings)
 
 
 def _missing(mode: str, missing: Unsupported, settings: Settings) -> Finding:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
+from gradproof.environment import here
 from gradproof.errors import GradcheckError
+from gradproof.picture import SIDE, Digest, HeatMap, Trace, heat_map, in_tolerances
 from gradproof.program import Array, Leaf, Skipped, Spot
 from gradproof.settings import Settings
 
@@ -85,6 +87,11 @@ class Entry:
     def deviation(self) -> float:
         return max(abs(self.analytic - self.numeric) - self.spread, 0.0)
 
+    @property
+    def excess(self) -> float:
+        """The deviation in units of the tolerance."""
+        return float(in_tolerances(np.array(self.deviation), np.array(self.tolerance)))
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Table:
@@ -107,9 +114,10 @@ class Comparison:
 
     `scope` is "entries" when every entry of the block was compared (the arrays then have the shape
     (output size, input size)), or "probes" when random combinations of all entries were (arrays of one number each
-    probe). They are made by `source` when somebody asks for them. `found` lists the single entries that were
-    adjudicated WRONG, worst first; `wrong` counts the wrong ones among those looked at; `strongest` is the largest
-    derivative of a block that is right, where a wrong gradient would show most clearly.
+    probe). They are made by `source` when somebody asks for them; in a stored report `source` is a `Digest`, which
+    keeps a picture of them instead. `found` lists the single entries that were adjudicated WRONG, worst first; `wrong`
+    counts the wrong ones among those looked at; `strongest` is the largest derivative of a block that is right, where a
+    wrong gradient would show most clearly.
     """
 
     order: int
@@ -161,6 +169,8 @@ class Comparison:
     @cached_property
     def digits(self) -> float:
         """Correct decimal digits shown, relative to the block's own size: how far the two sides provably agree."""
+        if isinstance(self.source, Digest):
+            return self.source.digits
         if self.numeric.size == 0:
             return float("nan")
         scale = float(np.sqrt(np.mean(np.square(self.numeric))))
@@ -168,6 +178,22 @@ class Comparison:
         if not (scale > 0 and np.isfinite(scale) and np.isfinite(slack)):
             return float("nan")
         return float(np.clip(-np.log10(max(slack / scale, 1e-17)), 0.0, 17.0))
+
+    @cached_property
+    def excess(self) -> float:
+        """How many tolerances off: of the worst entry, or of all numbers where none was singled out."""
+        if self.worst is not None:
+            return self.worst.excess
+        if isinstance(self.source, Digest):
+            return self.source.excess
+        return float(np.max(in_tolerances(self.deviation, self.tolerance), initial=0.0))
+
+    def picture(self, tiles: int = SIDE * SIDE) -> HeatMap:
+        """The numbers as a heat map of at most so many tiles."""
+        if isinstance(self.source, Digest):
+            return self.source.picture.within(tiles)
+        excess = in_tolerances(self.deviation, self.tolerance)
+        return heat_map(excess, (self.analytic, self.numeric, self.bar, self.tolerance), tiles)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +217,10 @@ class Cost:
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """The outcome of one check. Printing it gives the report; `raise_if_wrong` turns it into an assertion."""
+    """The outcome of one check. Printing it gives the report; `raise_if_wrong` turns it into an assertion.
+
+    `source` says how to get it again: a command, or the name of a case; empty when nobody knows.
+    """
 
     name: str
     verdict: Verdict
@@ -203,6 +232,8 @@ class Result:
     cost: Cost
     seed: int
     settings: Settings
+    traces: tuple[Trace, ...] = ()
+    source: str = ""
 
     @property
     def ok(self) -> bool:
@@ -215,8 +246,15 @@ class Result:
 
     def raise_if_wrong(self) -> None:
         """Raise GradcheckError if the verdict is WRONG or ERROR. `assert_gradients` asks for more: it wants RIGHT."""
+        __tracebackhide__ = True
         if self.verdict in (Verdict.WRONG, Verdict.ERROR):
             raise GradcheckError(str(self), self)
+
+    def __repr__(self) -> str:
+        """One line: arrays would bury a failing assertion."""
+        from gradproof.render.text import headline
+
+        return f"<{self.verdict}  {headline(self)}>"
 
     def __str__(self) -> str:
         from gradproof.render.text import render
@@ -234,7 +272,8 @@ class Report:
     """Many results and where they were obtained; text, JSON and HTML are renderers of it."""
 
     results: tuple[Result, ...]
-    environment: tuple[tuple[str, str], ...] = ()
+    environment: tuple[tuple[str, str], ...] = field(default_factory=here)
+    source: str = ""
 
     @property
     def verdict(self) -> Verdict:

@@ -12,9 +12,9 @@ pytest.importorskip("expecttest")
 from bench.lowprecision import FACTORS, Case, judge, main
 
 OPERATORS = (
-    "add", "addcmul", "atan2", "baddbmm", "cumprod", "diff", "digamma", "einsum", "erfinv", "fft.rfft", "gather", "kron",
-    "linalg.det", "linalg.solve", "linalg.vector_norm", "log_softmax", "logsumexp", "masked.softmax", "matmul", "mean",
-    "nn.functional.conv2d", "nn.functional.gelu", "nn.functional.group_norm", "nn.functional.layer_norm",
+    "add", "addcmul", "atan2", "baddbmm", "cumprod", "diff", "digamma", "einsum", "erfinv", "fft.rfft", "gather",
+    "kron", "linalg.det", "linalg.solve", "linalg.vector_norm", "log_softmax", "logsumexp", "masked.softmax", "matmul",
+    "mean", "nn.functional.conv2d", "nn.functional.gelu", "nn.functional.group_norm", "nn.functional.layer_norm",
     "nn.functional.scaled_dot_product_attention", "pow", "prod", "sinc", "tanh", "var",
 )  # fmt: skip
 # What torch has no backward of in half precision.

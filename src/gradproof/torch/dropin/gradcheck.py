@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from gradproof.errors import GradcheckError
+from gradproof.recording import told
 from gradproof.torch.adapter import program_of
 from gradproof.torch.calls import UserCall
 from gradproof.torch.dropin.entry import as_tuple, check_inputs, check_layouts
@@ -94,8 +95,10 @@ def _call_with_leaves(program: TorchProgram, arguments: tuple[Any, ...]) -> None
 def verdict(case: Case, *, raise_exception: bool) -> bool:
     __tracebackhide__ = True
     try:
-        judge(case)
-    except GradcheckError:
+        told(judge(case))
+    except GradcheckError as failure:
+        if failure.result is not None:
+            told(failure.result)
         if raise_exception:
             raise
         return False

@@ -68,7 +68,8 @@ class Options:
             effort=effort,
             tolerance=self.tolerance(program),
             step=step,
-            jitter=float(self.nondet_tol),
+            nondet_tol=float(self.nondet_tol),
+            contracts=("linear",),  # the others have their own place in torch's order
             seed=seed(),
         )
 
@@ -91,6 +92,7 @@ def accepts_older_spelling(verb: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(verb)
     def with_masked(*args: P.args, **kwargs: P.kwargs) -> R:
+        __tracebackhide__ = True
         if "check_sparse_nnz" in kwargs:
             older = kwargs.pop("check_sparse_nnz")
             warnings.warn(

@@ -1,0 +1,5 @@
+"""`python -m gradproof` is the command line."""
+
+from gradproof.cli import main
+
+main()

@@ -1,0 +1,67 @@
+"""One case from its name to its result. Nothing that the case does ends the run: what it raises is a result too."""
+
+from __future__ import annotations
+
+import inspect
+import time
+import traceback
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from gradproof.arrays import seeded
+from gradproof.cases import Case
+from gradproof.check import check
+from gradproof.errors import UsageError
+from gradproof.result import Cost, Finding, Place, Result, Verdict
+from gradproof.settings import Settings
+
+HINT = "Call the function by itself at these arguments."
+_PACKAGE = str(Path(__file__).parent)
+
+
+def attempt(case: Case, seed: int, options: Mapping[str, Any]) -> Result:
+    """Make the case and check it. `options`, those of `gradproof.check`, win over the case's own."""
+    started = time.perf_counter()
+    try:
+        with seeded(seed):  # a function that draws numbers draws the same ones when it is replayed
+            call = case.make(seed)
+            _known(call.options)
+            result = check(call.fn, call.args, call.kwargs, **{"seed": seed, **call.options, **options})
+    except Exception as raised:  # noqa: BLE001  a case may raise anything
+        sentence = f"{type(raised).__name__}: {raised}{where(raised)}"
+        return failed(case.name, sentence, seed, options, time.perf_counter() - started)
+    return replace(result, name=case.name)
+
+
+def _known(options: Mapping[str, Any]) -> None:
+    accepted = [name for name, one in inspect.signature(check).parameters.items() if one.kind is one.KEYWORD_ONLY]
+    for name in options:
+        if name not in accepted:
+            raise UsageError(
+                f"there is no option {name!r}; take one of {', '.join(accepted)}: @gradproof.case(order=2)"
+            )
+
+
+def failed(name: str, sentence: str, seed: int, options: Mapping[str, Any], seconds: float) -> Result:
+    """The result of a case that came to no verdict."""
+    known = {name: value for name, value in options.items() if name not in ("wrt", "seed")}
+    return Result(
+        name=name,
+        verdict=Verdict.ERROR,
+        comparisons=(),
+        findings=(Finding("error", Verdict.ERROR, Place(), sentence, HINT),),
+        skipped=(),
+        notes=(),
+        power=None,
+        cost=Cost(0, 0, 0, seconds),
+        seed=seed,
+        settings=Settings.validated(seed=seed, **known),
+    )
+
+
+def where(raised: BaseException) -> str:
+    """The innermost line that is the user's."""
+    frames = [frame for frame in traceback.extract_tb(raised.__traceback__) if not frame.filename.startswith(_PACKAGE)]
+    return f" ({frames[-1].filename}:{frames[-1].lineno}, in {frames[-1].name})" if frames else ""

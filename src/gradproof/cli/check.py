@@ -1,0 +1,119 @@
+"""`gradproof check`: find the cases, run them, show them, write them down."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from gradproof.arrays import FRAMEWORKS
+from gradproof.cli import pool
+from gradproof.cli.display import Detail, console, shown, summary
+from gradproof.cli.output import INTERRUPTED, Files, status
+from gradproof.cli.request import Job, Request, request_of
+from gradproof.result import Report, Result, Verdict
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How to run and show: in how many processes, whether on beyond the first mistake, how much is said."""
+
+    workers: int
+    last: tuple[Verdict, ...]
+    detail: Detail
+    files: Files
+
+
+@click.command(short_help="Check the cases of a file or module, or one function.")
+@click.argument("targets", metavar="TARGET...", nargs=-1, required=True)
+@click.option("--arg", "-a", "args", multiple=True, metavar="VALUE", help="An argument of the function, in order.")
+@click.option("--kwarg", "kwargs", multiple=True, metavar="NAME=VALUE", help="A keyword argument of the function.")
+@click.option("--framework", type=click.Choice(FRAMEWORKS), help="Of the arrays that --arg makes.")
+@click.option("--order", type=int, metavar="N", help="2 checks second derivatives as well.")
+@click.option("--effort", metavar="HOW", help="auto, exhaustive, or a number of probes.")
+@click.option("--modes", metavar="MODES", help="reverse, forward, or reverse,forward. Default: all that exist.")
+@click.option("--tolerance", type=float, metavar="T", help="Accepted relative deviation. Default: from the dtype.")
+@click.option("--budget", metavar="MOST", help="For each case: 200 (calls), 2.5s, or 200,2.5s.")
+@click.option("--seed", default="0", metavar="N", show_default=True, help="Of random numbers; random for a fresh one.")
+@click.option("--jobs", "-j", type=click.IntRange(1), default=1, metavar="N", help="Processes to run cases in.")
+@click.option("--fail-fast", "-x", is_flag=True, help="Stop at the first case that is wrong.")
+@click.option("--quiet", "-q", "detail", flag_value="quiet", help="Show only what is not right.")
+@click.option("--verbose", "-v", "detail", flag_value="full", help="Show everything about each case.")
+@click.option("--json", type=_FILE, help="Write the report as JSON (for show, replay and scripts).")
+@click.option("--html", type=_FILE, help="Write the report as one page with plots.")
+@click.option("--junit", type=_FILE, help="Write the report as JUnit XML, for CI systems.")
+@click.pass_context
+def check(context: click.Context, /, targets: tuple[str, ...], **given: Any) -> None:
+    """Run the cases found in a file or module, or take a quick look at one function.
+
+    \b
+    gradproof check cases.py                   all cases, in their order
+    gradproof check cases.py::cube             one case function, all its parameters
+    gradproof check "cases.py::cube[n=8]"      one case
+    gradproof check mylib.cases -j 4 --html report.html
+
+    A case is a function that is marked with @gradproof.case and returns a function and its arguments.
+
+    \b
+    gradproof check mylib.ops:gelu --arg "randn(3, 4)"
+    gradproof check ops.py:Cube.apply -a "rand(4, dtype=float32)" --order 2
+    gradproof check torch:softmax -a "randn(2, 3)" --kwarg dim=1
+
+    --arg takes numbers, strings, lists, tuples, dicts, and randn, rand, zeros, ones, full, arange, linspace, eye,
+    randint, tensor([...]); with dtype=, scale=, low=, high=.
+    """
+    request = request_of(targets, given)
+    manner = Manner(
+        given["jobs"],
+        (Verdict.WRONG, Verdict.ERROR) if given["fail_fast"] else (),
+        Detail(given["detail"] or "lines"),
+        Files(given["json"], given["html"], given["junit"]),
+    )
+    context.exit(carried_out(request, manner))
+
+
+def carried_out(request: Request, manner: Manner) -> int:
+    """Run all cases; what was finished is shown and written, also after an interrupt. The exit status."""
+    manner.files.prepare()
+    started = time.perf_counter()
+    jobs = list(request.jobs())
+    finished: list[Result] = []
+    screen = console()
+    interrupted = False
+    running = pool.run(request, jobs, manner.workers)
+    try:
+        for result in shown(_kept(running, finished), len(jobs), manner.detail, screen):
+            if result.verdict in manner.last:
+                break
+    except KeyboardInterrupt:
+        interrupted = True
+    finally:
+        running.close()
+    report = Report(_in_order(finished, jobs), source=shlex.join(["gradproof", *sys.argv[1:]]))
+    left = len(jobs) - len(finished)
+    said = summary(report, time.perf_counter() - started) + (f"; {left} not run" if left else "")
+    if len(jobs) > 1 or interrupted:
+        screen.print(f"interrupted: {said}" if interrupted else said, markup=False)
+    for path in manner.files.write(report):
+        screen.print(f"wrote {path}", markup=False)
+    return INTERRUPTED if interrupted else status(report)
+
+
+def _kept(results: Iterable[Result], finished: list[Result]) -> Iterator[Result]:
+    """The same results. Each is kept before it is shown, so that an interrupt finds written what was seen."""
+    for result in results:
+        finished.append(result)
+        yield result
+
+
+def _in_order(finished: Sequence[Result], jobs: Sequence[Job]) -> tuple[Result, ...]:
+    place = {job.name: k for k, job in enumerate(jobs)}
+    return tuple(sorted(finished, key=lambda result: place[result.name]))

@@ -1,0 +1,54 @@
+"""The commands by name, and how they end: 0 right, 1 wrong, 2 usage, 3 undecided, 130 interrupted."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+import click
+
+from gradproof import __version__
+from gradproof.cli.check import check
+from gradproof.cli.completion import completion
+from gradproof.cli.explain import explain
+from gradproof.cli.output import INTERRUPTED, USAGE
+from gradproof.cli.stored import replay, show
+from gradproof.cli.sweep import sweep
+from gradproof.errors import UsageError
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, "-V", "--version", message="gradproof %(version)s")
+def gradproof() -> None:
+    """Tell whether a program's derivatives are right, wrong, or cannot be told: where, by how much and why.
+
+    \b
+    gradproof check cases.py                              all functions marked with @gradproof.case
+    gradproof check mylib.ops:gelu --arg "randn(3, 4)"    a quick look at one function
+    gradproof sweep torch                                 all operators of PyTorch
+    gradproof explain stale                               what a code in a report means
+
+    Ends with status 0 if everything is right, 1 if something is wrong, 2 if the command is not understood, 3 if
+    something could not be told.
+    """
+
+
+for command in (check, sweep, explain, show, replay, completion):
+    gradproof.add_command(command)
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """The entry point of the console script."""
+    try:
+        status = gradproof.main(arguments, prog_name="gradproof", standalone_mode=False)
+    except click.ClickException as refused:
+        refused.show()
+        status = refused.exit_code
+    except UsageError as refused:
+        click.echo(f"Error: {refused}", err=True)
+        status = USAGE
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("interrupted", err=True)
+        status = INTERRUPTED
+    sys.exit(status or 0)

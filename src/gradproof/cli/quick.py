@@ -1,0 +1,57 @@
+"""A quick look at one function: `pkg.mod:fn` and its arguments in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from gradproof.arrays import arrays_of
+from gradproof.cases import Call, Case
+from gradproof.cli.arguments import Reader
+from gradproof.collect import load
+from gradproof.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """`function` is `pkg.mod:fn` or `file.py:fn`; `args` and `kwargs` are in the language of `--arg`."""
+
+    function: str
+    args: tuple[str, ...]
+    kwargs: tuple[tuple[str, str], ...]
+    framework: str
+
+    @property
+    def name(self) -> str:
+        """How one would write the call."""
+        return f"{self.function}({', '.join([*self.args, *(f'{name}={text}' for name, text in self.kwargs)])})"
+
+    def words(self, name: str) -> list[str]:  # noqa: ARG002  there is one case only
+        """The same on the command line."""
+        pairs = [("--arg", text) for text in self.args] + [("--kwarg", f"{name}={text}") for name, text in self.kwargs]
+        return [self.function, *(word for pair in pairs for word in pair), "--framework", self.framework]
+
+    def cases(self) -> Iterator[Case]:
+        function = _function(self.function)
+        arrays = arrays_of(self.framework)
+        self._call(function, Reader(arrays, 0))  # says what is wrong with the arguments before anything runs
+        yield Case(self.name, lambda seed: self._call(function, Reader(arrays, seed)))
+
+    def _call(self, function: Callable[..., Any], reader: Reader) -> Call:
+        positional = tuple(reader.read(text) for text in self.args)
+        return Call(function, positional, {name: reader.read(text) for name, text in self.kwargs})
+
+
+def _function(path: str) -> Callable[..., Any]:
+    """`pkg.mod:Class.apply`: what follows the colon is looked up step by step."""
+    source, _, names = path.rpartition(":")
+    found: Any = load(source)
+    for name in names.split("."):
+        if not hasattr(found, name):
+            raise UsageError(f"{source} has no {names}; write gradproof check {source}:name --arg 'randn(3)'")
+        found = getattr(found, name)
+    if not callable(found):
+        raise UsageError(f"{path} is a {type(found).__name__}, not a function")
+    function: Callable[..., Any] = found
+    return function

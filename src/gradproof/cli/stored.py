@@ -1,0 +1,103 @@
+"""`gradproof show` and `gradproof replay`: what a stored report says, and whether it still does."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+
+from gradproof.cli import pool
+from gradproof.cli.check import check
+from gradproof.cli.display import console, summary, whole
+from gradproof.cli.output import Files, status
+from gradproof.cli.request import request_of
+from gradproof.errors import UsageError
+from gradproof.render import json
+from gradproof.render.text import headline
+from gradproof.result import Report, Result, Verdict
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.command(short_help="Print a stored report.")
+@click.argument("report", metavar="REPORT[::NAME]")
+@click.option("--verbose", "-v", is_flag=True, help="Everything about each result; by default of those not right.")
+@click.option("--html", type=_FILE, help="Write it as one page with plots.")
+@click.option("--junit", type=_FILE, help="Write it as JUnit XML.")
+def show(report: str, *, verbose: bool, html: Path | None, junit: Path | None) -> None:
+    """Print a report that `gradproof check --json` or `pytest --gradproof-json` wrote.
+
+    \b
+    gradproof show report.json
+    gradproof show "report.json::cases.py::cube[n=8]"
+    gradproof show report.json --html report.html
+    """
+    files = Files(html=html, junit=junit)
+    files.prepare()
+    stored, chosen = _read(report)
+    screen = console()
+    for result in chosen:
+        if verbose or result.verdict is not Verdict.RIGHT or len(chosen) == 1:
+            screen.print(whole(result, screen))
+        else:
+            screen.print(f"{result.verdict}  {headline(result)}", markup=False)
+    seconds = sum(result.cost.seconds for result in chosen)
+    if len(chosen) > 1:
+        screen.print(summary(Report(chosen), seconds), markup=False)
+    screen.print(", ".join(f"{name} {value}" for name, value in stored.environment), markup=False, style="dim")
+    for path in files.write(Report(chosen, stored.environment)):
+        screen.print(f"wrote {path}", markup=False)
+
+
+@click.command(short_help="Run one result of a stored report again.")
+@click.argument("report", metavar="REPORT::NAME")
+@click.pass_context
+def replay(context: click.Context, /, report: str) -> None:
+    """Run one result of a stored report again, with its seed and settings, where its files are.
+
+    \b
+    gradproof replay "report.json::cases.py::cube[n=8]"
+
+    NAME may be any part of the name that only one result has. A result of a test is replayed by pytest.
+    """
+    _, chosen = _read(report)
+    if len(chosen) != 1:
+        raise UsageError(_choose(report.partition("::")[0], "replay one of", chosen))
+    before = chosen[0]
+    words = shlex.split(before.source)
+    click.echo(f"$ {before.source}")
+    if words[:1] == ["pytest"]:
+        command = [sys.executable, "-m", *words]
+        context.exit(subprocess.run(command, check=False).returncode)  # noqa: S603  the test that was asked for
+    if words[:2] != ["gradproof", "check"]:
+        raise UsageError(f"{before.name} does not say how it was obtained; cases, quick looks and tests do")
+    given = check.make_context("check", words[2:]).params
+    request = request_of(given.pop("targets"), given)
+    (after,) = pool.run(request, list(request.jobs()), 1)
+    screen = console()
+    screen.print(whole(after, screen))
+    same = "as" if after.verdict is before.verdict else "not as"
+    screen.print(f"{same} in the report, which says {before.verdict}", markup=False)
+    context.exit(status(Report((after,))))
+
+
+def _read(text: str) -> tuple[Report, tuple[Result, ...]]:
+    """The report, and the results that were named; all of them if none was."""
+    path, _, name = text.partition("::")
+    try:
+        stored = json.loads(Path(path).read_text("utf-8"))
+    except OSError as raised:
+        raise UsageError(f"{path} cannot be read: {raised.strerror}; write gradproof show report.json") from raised
+    exact = tuple(result for result in stored.results if result.name == name)
+    chosen = exact or tuple(result for result in stored.results if name in result.name)
+    if name and not chosen:
+        raise UsageError(_choose(path, f"there is no {name} in", stored.results))
+    return stored, chosen
+
+
+def _choose(path: str, problem: str, results: tuple[Result, ...]) -> str:
+    names = [f"  {path}::{result.name}" for result in results[:12]]
+    return "\n".join([f"{problem} {path}; it has", *names, *(["  ..."] if len(results) > 12 else [])])

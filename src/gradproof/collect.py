@@ -1,0 +1,121 @@
+"""Cases by where they are written: `file.py`, `pkg.mod`, either with `::name`."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+from gradproof.cases import MARK, Case, Recipe
+from gradproof.errors import UsageError
+
+EXAMPLE = """\
+@gradproof.case
+def cube():
+    return Cube.apply, torch.linspace(-2, 2, 5, dtype=torch.float64)"""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where to look, as the user wrote it: `source` is a file or a module, `name` a function or one case of it."""
+
+    source: str
+    name: str = ""
+
+    @classmethod
+    def parsed(cls, text: str) -> Target:
+        source, _, name = text.partition("::")
+        return cls(source, name)
+
+    def cases(self) -> Iterator[Case]:
+        """In the order of definition, each under its full name, `file.py::name[n=8,seed=1]`."""
+        recipes = recipes_of(load(self.source))
+        found = False
+        for recipe in recipes:
+            for case in recipe.cases():
+                if self.name in ("", recipe.name, case.name):
+                    found = True
+                    yield Case(f"{self.source}::{case.name}", case.make)
+        if not found:
+            raise UsageError(self._nothing(recipes))
+
+    def words(self, name: str) -> list[str]:
+        """One case of it on the command line: its full name."""
+        return [name]
+
+    def _nothing(self, recipes: list[Recipe]) -> str:
+        if not recipes:
+            return f"{self.source} holds no cases; write one:\n\n{EXAMPLE}"
+        names = [case.name for recipe in recipes for case in recipe.cases()]
+        return f"{self.source} holds no case {self.name!r}; it has {', '.join(names[:12])}{', ...' * (len(names) > 12)}"
+
+
+def recipes_of(module: ModuleType) -> list[Recipe]:
+    """The decorated functions that the module defines itself, in its order."""
+    found = [getattr(value, MARK, None) for value in vars(module).values() if callable(value)]
+    own = [one for one in found if isinstance(one, Recipe) and one.function.__module__ == module.__name__]
+    return list(dict.fromkeys(own))
+
+
+def load(source: str) -> ModuleType:
+    """Import a file by its path, or a module by its name. Both may import what lies beside them."""
+    path = Path(source)
+    if source.endswith(".py") or path.is_dir():
+        if not path.is_file():
+            raise UsageError(f"there is no file {source!r}; write gradproof check path/to/cases.py")
+        return _guarded(source, lambda: _of_file(path.resolve()))
+    _importable(Path.cwd())
+    return _guarded(source, lambda: importlib.import_module(source))
+
+
+def _of_file(path: Path) -> ModuleType:
+    root, parts = path.parent, [path.stem]
+    while (root / "__init__.py").is_file():  # a file of a package may use relative imports
+        parts.insert(0, root.name)
+        root = root.parent
+    _importable(root)
+    if len(parts) > 1:
+        return importlib.import_module(".".join(parts))
+    # By its own name, so that files beside it that import it get the same one; unless another has that name.
+    for name in (parts[0], f"{parts[0]}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"):
+        taken = sys.modules.get(name)
+        if taken is None:
+            break
+        if getattr(taken, "__file__", None) == str(path):
+            return taken
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def _guarded(source: str, imported: Callable[[], ModuleType]) -> ModuleType:
+    """What an import raises is the user's to mend: it is named with its line, without our frames."""
+    try:
+        return imported()
+    except UsageError:
+        raise
+    except Exception as raised:
+        last = traceback.extract_tb(raised.__traceback__)[-1]
+        inside = (
+            "" if last.filename == __file__ or "importlib" in last.filename else f" ({last.filename}:{last.lineno})"
+        )
+        raise UsageError(f"{source} cannot be imported: {type(raised).__name__}: {raised}{inside}") from raised
+
+
+def _importable(folder: Path) -> None:
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))

@@ -1,0 +1,117 @@
+"""Frozen dataclasses to plain JSON values and back, led by their annotations: a field's name is its key.
+
+JSON has no NaN and no infinity: they are written as the strings "NaN", "Infinity" and "-Infinity". A key that is not
+known is passed over, and one that is missing takes the field's default, so that reports of neighbouring versions read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, fields, is_dataclass
+from enum import Enum
+from functools import cache
+from numbers import Integral, Real
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from gradproof.errors import UsageError
+from gradproof.picture import Digest
+from gradproof.result import Comparison
+
+# Fields that are written under another name, as another type.
+REPLACED: Mapping[tuple[type, str], tuple[str, Any]] = {(Comparison, "source"): ("numbers", Digest)}
+
+
+def encode(value: Any) -> Any:
+    """Plain dicts, lists, strings, numbers and None."""
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Real):
+        return _number(float(value))
+    if isinstance(value, tuple):
+        return [encode(one) for one in value]
+    if is_dataclass(value):
+        return {_key(type(value), one)[0]: encode(getattr(value, one.name)) for one in fields(value) if one.init}
+    raise TypeError(f"{type(value).__name__} has no place in a report")
+
+
+def decode(hint: Any, data: Any, where: str = "") -> Any:
+    """The value of type `hint` that `encode` made this from. `where` is the way to it, for the message."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if is_dataclass(hint) and isinstance(hint, type):
+        return _instance(hint, data, where)
+    if origin in (Union, UnionType):
+        return _either(arguments, data, where)
+    if origin is tuple and isinstance(data, list) and (arguments[1:] == (...,) or len(arguments) == len(data)):
+        hints = [arguments[0]] * len(data) if arguments[1:] == (...,) else arguments
+        return tuple(decode(one, part, f"{where}[{k}]") for k, (one, part) in enumerate(zip(hints, data, strict=True)))
+    if not _fits(hint, data):
+        raise UsageError(f"the report is damaged: {where or 'it'} is {str(data)[:60]!r}, not {_named(hint)}")
+    return hint(data) if isinstance(hint, type) else data
+
+
+def _fits(hint: Any, data: Any) -> bool:
+    """Whether a plain value is one of this type."""
+    if get_origin(hint) is Literal:
+        return data in get_args(hint)
+    if hint is float:
+        return data in ("NaN", "Infinity", "-Infinity") or _is(Real, data)
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return data in [one.value for one in hint]
+    return _is(Integral, data) if hint is int else hint in (str, bool) and isinstance(data, hint)
+
+
+def _instance(hint: type, data: Any, where: str) -> Any:
+    if not isinstance(data, dict):
+        raise UsageError(f"the report is damaged: {where or 'it'} is not an object")
+    hints = _hints(hint)
+    given = {}
+    for one in fields(hint):
+        key, kind = _key(hint, one)
+        if one.init and key in data:
+            given[one.name] = decode(kind or hints[one.name], data[key], f"{where}.{key}".lstrip("."))
+        elif one.init and one.default is MISSING and one.default_factory is MISSING:
+            raise UsageError(f"the report is damaged: {where or 'it'} has no {key!r}")
+    return hint(**given)
+
+
+def _either(arguments: tuple[Any, ...], data: Any, where: str) -> Any:
+    """The first type of a union that fits; where only one is left after None, its own message is the better one."""
+    if data is None and NoneType in arguments:
+        return None
+    left = [one for one in arguments if one is not NoneType]
+    for one in left[:-1]:
+        try:
+            return decode(one, data, where)
+        except UsageError:
+            continue
+    return decode(left[-1], data, where)
+
+
+def _key(owner: type, one: Field[Any]) -> tuple[str, Any]:
+    return REPLACED.get((owner, one.name), (one.name, None))
+
+
+def _number(value: float) -> float | str:
+    if math.isfinite(value):
+        # A whole number is shorter without its ".0"; zero keeps its sign.
+        return int(value) if value.is_integer() and 0 < abs(value) < 1e15 else value
+    return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
+
+
+def _is(kind: type, data: Any) -> bool:
+    return isinstance(data, kind) and not isinstance(data, bool)
+
+
+def _named(hint: Any) -> str:
+    return hint.__name__ if isinstance(hint, type) else str(hint)
+
+
+@cache
+def _hints(owner: type) -> dict[str, Any]:
+    return get_type_hints(owner)

@@ -1,0 +1,295 @@
+"""The pytest plugin: a fixture that checks, a record of all checks in tests, and torch's checker replaced by ours.
+
+Only the standard library and pytest are imported here; gradproof, and with it a framework, comes with its first use.
+"""
+
+from __future__ import annotations
+
+import secrets
+import shlex
+import sys
+from collections.abc import Generator, Mapping
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gradproof import Result
+
+# Who is told of checks at the moment: `gradproof.recording` looks here.
+host: Session | None = None
+
+_ATTRIBUTE = "gradproof_checks"
+_KEY = pytest.StashKey["Session"]()
+_REPLACED = pytest.StashKey[ExitStack]()
+_HELP = {
+    "effort": "how much each check looks at where a test leaves it open: auto, exhaustive, or a number of probes",
+    "seed": "of each check where a test leaves it open: a number, or random for a fresh one (default: 0)",
+    "html": "write all checks of the run as one page with plots",
+    "json": "write all checks of the run as JSON, for gradproof show and replay",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What is kept of one result. `report` is its JSON if a file was asked for; `text` is what it says if not RIGHT.
+    `passed`: whether the test passed all the same."""
+
+    name: str
+    verdict: str
+    calls: int
+    seconds: float
+    text: str
+    report: str
+    passed: bool = False
+
+
+class Checker:
+    """The fixture: `gradproof.check(fn, args)` in a test."""
+
+    def __init__(self, session: Session) -> None:
+        self.seed = session.seed
+
+    def check(
+        self, fn: Callable[..., Any], args: Any = (), kwargs: Mapping[str, Any] | None = None, **options: Any
+    ) -> Result:
+        """`gradproof.check` with the same options; fails the test unless the verdict is RIGHT."""
+        __tracebackhide__ = True
+        import gradproof
+
+        result = gradproof.check(fn, args, kwargs, **options)
+        if not result.ok:
+            raise gradproof.GradcheckError(str(result), result)
+        return result
+
+
+class Session:
+    """One run of pytest, or one worker of it: what is asked for, and what was heard."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+        self.files = {kind: Path(path) for kind in ("json", "html") if (path := _option(config, kind))}
+        self.effort = _effort(_option(config, "effort"))
+        given = _option(config, "seed") or "0"
+        worker: dict[str, Any] | None = getattr(config, "workerinput", None)
+        self.seed = worker["gradproof_seed"] if worker else _seed(given)
+        self.fresh = given == "random"
+        self.checks: list[Check] = []
+        self._test = ""
+        self._heard: list[Check] = []
+
+    def heard(self, result: Result) -> None:
+        """Called for every check, by whatever name it was started."""
+        if not self._test:
+            return
+        names = [check.name for check in self._heard]
+        name = f"{self._test} > {result.name}"
+        if name in names:
+            name = next(f"{name} #{k}" for k in range(2, len(names) + 3) if f"{name} #{k}" not in names)
+        cost = result.cost
+        calls = cost.evaluations + cost.pulls + cost.pushes
+        text = "" if result.ok else str(result)
+        report = self._dumped(result, name) if self.files else ""
+        self._heard.append(Check(name, result.verdict.value, calls, cost.seconds, text, report))
+
+    def _dumped(self, result: Result, name: str) -> str:
+        """Arrays are not kept: a long run would fill the memory with them."""
+        from gradproof.render.json import dumps
+        from gradproof.result import Report
+
+        return dumps(Report((replace(result, name=name, source=self.command(self._test)),)))
+
+    def command(self, test: str) -> str:
+        """What runs this test again with the same seed."""
+        effort = [] if self.effort is None else [f"--gradproof-effort={self.effort}"]
+        swapped = ["--gradproof-replace-torch"] if _replacing(self.config) else []
+        return shlex.join(["pytest", test, f"--gradproof-seed={self.seed}", *effort, *swapped])
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
+        self._test = item.nodeid
+        try:
+            return (yield)
+        finally:
+            self._test = ""
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        ours = call.excinfo is not None and _is_ours(call.excinfo.value)
+        if call.excinfo is not None:
+            _hide_our_frames()
+        report = yield
+        heard, self._heard = self._heard, []
+        if heard:
+            # Plain values, so that xdist and others can send the report.
+            setattr(report, _ATTRIBUTE, [asdict(check) for check in heard])
+        if ours:
+            _say_it_plainly(report)
+        unclear = [check.text for check in heard if check.text]
+        if report.failed and unclear:
+            said = [] if ours else unclear
+            report.sections.append(("gradproof", "\n\n".join([*said, f"replay: {self.command(item.nodeid)}"])))
+        return report
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Here too for tests that ran in a worker."""
+        for heard in getattr(report, _ATTRIBUTE, ()):
+            self.checks.append(Check(**{**heard, "passed": report.outcome == "passed"}))
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        """One seed for all workers of xdist."""
+        node.workerinput["gradproof_seed"] = self.seed
+
+    def pytest_report_header(self) -> str | None:
+        return f"gradproof: seed {self.seed} (replay with --gradproof-seed={self.seed})" if self.fresh else None
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self) -> None:
+        if self.files and not hasattr(self.config, "workerinput"):
+            self._write()
+
+    def _write(self) -> None:
+        from gradproof.render import json
+        from gradproof.result import Report
+
+        stored = [json.loads(check.report) for check in self.checks]
+        # A worker knows the versions of what it loaded; this process may have loaded nothing.
+        where = {"environment": stored[0].environment} if stored else {}
+        command = shlex.join(["pytest", *self.config.invocation_params.args])
+        report = Report(tuple(result for one in stored for result in one.results), source=command, **where)
+        for kind, path in self.files.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps(report) if kind == "json" else _page(report), "utf-8")
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        if self.checks:
+            colour = {"yellow": True} if any(not check.passed and check.text for check in self.checks) else {}
+            terminalreporter.write_line(self.summary(), **colour)
+            for path in self.files.values():
+                terminalreporter.write_line(f"gradproof: wrote {path}")
+
+    def summary(self) -> str:
+        """`gradproof: 52 programs checked, 3 wrong (1 in passing tests), 1,234 calls, 5.6 s`."""
+        parts = [f"{len(self.checks)} program{'s' * (len(self.checks) != 1)} checked"]
+        for verdict in ("wrong", "undecided", "unsupported", "error"):
+            found = [check for check in self.checks if check.verdict == verdict]
+            passing = sum(check.passed for check in found)
+            parts += [f"{len(found)} {verdict}" + f" ({passing} in passing tests)" * bool(passing)] if found else []
+        calls, seconds = sum(check.calls for check in self.checks), sum(check.seconds for check in self.checks)
+        return f"gradproof: {', '.join([*parts, f'{calls:,} calls', f'{seconds:.1f} s'])}"
+
+
+@pytest.fixture
+def gradproof(request: pytest.FixtureRequest) -> Checker:
+    """`gradproof.check(fn, args)` checks the gradients of fn, records the result and fails unless it is RIGHT."""
+    return Checker(request.config.stash[_KEY])
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("gradproof", "gradient checks (gradproof)")
+    for name, text in _HELP.items():
+        group.addoption(f"--gradproof-{name}", metavar="PATH" if name in ("html", "json") else name.upper(), help=text)
+        parser.addini(f"gradproof_{name}", text, default="")
+    swap = "let torch.autograd.gradcheck and gradgradcheck be gradproof's"
+    group.addoption("--gradproof-replace-torch", action="store_true", help=swap)
+    parser.addini("gradproof_replace_torch", swap, type="bool", default=False)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Before any conftest can import torch's checker by name."""
+    if getattr(early_config.known_args_namespace, "gradproof_replace_torch", False):
+        _replace_torch(early_config)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    global host
+    if _replacing(config):
+        _replace_torch(config)
+    session = Session(config)
+    config.stash[_KEY] = session
+    config.pluginmanager.register(session, "gradproof-session")
+    previous, host = host, session
+
+    def leave() -> None:
+        global host  # noqa: PLW0603
+        host = previous
+
+    config.add_cleanup(leave)
+
+
+def _replacing(config: pytest.Config) -> bool:
+    return bool(config.getoption("gradproof_replace_torch") or config.getini("gradproof_replace_torch"))
+
+
+def _replace_torch(config: pytest.Config) -> None:
+    if _REPLACED in config.stash:
+        return
+    try:
+        import torch  # noqa: F401
+    except ImportError as missing:
+        raise pytest.UsageError("--gradproof-replace-torch needs torch, which is not installed") from missing
+    from gradproof.torch.dropin.replace import replaced
+
+    stack = config.stash[_REPLACED] = ExitStack()
+    stack.enter_context(replaced())
+    config.add_cleanup(stack.close)
+
+
+def _option(config: pytest.Config, name: str) -> str:
+    """From the command line, or else from the ini file."""
+    given = config.getoption(f"gradproof_{name}")
+    return str(config.getini(f"gradproof_{name}") if given is None else given)
+
+
+def _seed(text: str) -> int:
+    if text == "random":
+        return secrets.randbits(32)
+    if not text.isdigit():
+        raise pytest.UsageError(f"--gradproof-seed={text} is not understood; write a number such as 7, or random")
+    return int(text)
+
+
+def _effort(text: str) -> Any:
+    if text in ("", "auto", "exhaustive") or (text.isdigit() and int(text) > 0):
+        return int(text) if text.isdigit() else text or None
+    raise pytest.UsageError(f"--gradproof-effort={text} is not understood; write auto, exhaustive, or a number")
+
+
+def _page(report: Any) -> str:
+    from gradproof.render.html import page
+
+    return str(page(report))
+
+
+def _is_ours(raised: BaseException) -> bool:
+    errors = sys.modules.get("gradproof.errors")
+    return errors is not None and isinstance(raised, errors.GradcheckError)
+
+
+def _hide_our_frames() -> None:
+    """What a test sees is its own line, and its own function if that raised; not how we called it. pytest leaves out
+    the frames of a module that has this name, unless --full-trace is given."""
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] == "gradproof":
+            vars(module)["__tracebackhide__"] = True
+
+
+def _say_it_plainly(report: pytest.TestReport) -> None:
+    """Our text, without the name of the exception in front of its first line."""
+    prefix = "gradproof.errors.GradcheckError: "
+    longrepr: Any = report.longrepr
+    for entry in getattr(getattr(longrepr, "reprtraceback", None), "reprentries", ()):
+        lines = getattr(entry, "lines", [])
+        lines[:] = [line.replace(prefix, "", 1) if line.startswith("E ") else line for line in lines]
+    crash = getattr(longrepr, "reprcrash", None)
+    if crash is not None:
+        crash.message = crash.message.removeprefix(prefix)
