@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from gradproof.agreement import tolerance_for
 from gradproof.check import check_program
-from gradproof.compare import tolerance_for
 from gradproof.jax.adapter import program_of
 from gradproof.jax.contracts.jitted import check_jitted as findings_of
 from gradproof.result import Result, worst_of
