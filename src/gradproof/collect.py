@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import importlib
 import importlib.util
@@ -64,7 +63,6 @@ def recipes_of(module: ModuleType) -> list[Recipe]:
     return list(dict.fromkeys(own))
 
 
-@functools.cache
 def load(source: str) -> ModuleType:
     """Import a file by its path, or a module by its name. Both may import what lies beside them."""
     path = Path(source)
@@ -82,14 +80,15 @@ def _of_file(path: Path) -> ModuleType:
         parts.insert(0, root.name)
         root = root.parent
     _importable(root)
-    name = ".".join(parts)
     if len(parts) > 1:
-        return importlib.import_module(name)
-    taken = sys.modules.get(name)
-    if taken is not None:
+        return importlib.import_module(".".join(parts))
+    # By its own name, so that files beside it that import it get the same one; unless another has that name.
+    for name in (parts[0], f"{parts[0]}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"):
+        taken = sys.modules.get(name)
+        if taken is None:
+            break
         if getattr(taken, "__file__", None) == str(path):
             return taken
-        name = f"{name}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None

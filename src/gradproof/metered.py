@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gradproof.errors import BudgetSpent, Unsupported
-from gradproof.program import Array, Leaf, Program, Skipped, Tally
+from gradproof.program import Array, ComplexArray, Leaf, Offers, Program, Skipped, Tally, offers_of
 from gradproof.settings import Budget
 
 
@@ -53,6 +53,19 @@ class Metered:
     @property
     def batched(self) -> bool:
         return self.inner.batched
+
+    @property
+    def offers(self) -> Offers:
+        offered = offers_of(self.inner)
+        inner = offered.complex_values
+        if inner is None:
+            return offered
+
+        def complex_values(points: ComplexArray) -> ComplexArray:
+            self.reserve(len(points))
+            return inner(points)
+
+        return replace(offered, complex_values=complex_values)
 
     def values(self, points: Array) -> Array:
         self.reserve(len(points))

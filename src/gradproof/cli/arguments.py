@@ -114,11 +114,9 @@ def _dtype(node: ast.expr) -> str:
 def _built(
     name: str, generator: np.random.Generator, positional: list[Any], options: Mapping[str, Any], *, complex_: bool
 ) -> Values:
-    constructor = CONSTRUCTORS[name]
+    constructor = _randn_complex if name == "randn" and complex_ else CONSTRUCTORS[name]
     if name in _RANDOM:
         constructor = functools.partial(constructor, generator)
-    if name == "randn":
-        constructor = functools.partial(constructor, parts=2 if complex_ else 1)
     try:
         return constructor(*positional, **options)
     except TypeError as raised:
@@ -141,10 +139,12 @@ def _count(number: float) -> None:
         _refuse(f"{number:g} is not a number of elements between 0 and {MOST:,}")
 
 
-def _randn(generator: np.random.Generator, *sizes: Any, scale: float = 1.0, parts: int = 1) -> Values:
-    shape = _shape(sizes)
-    drawn = generator.standard_normal(shape)
-    return scale * (drawn if parts == 1 else drawn + 1j * generator.standard_normal(shape))
+def _randn(generator: np.random.Generator, *sizes: Any, scale: float = 1.0) -> Values:
+    return scale * generator.standard_normal(_shape(sizes))
+
+
+def _randn_complex(generator: np.random.Generator, *sizes: Any, scale: float = 1.0) -> Values:
+    return _randn(generator, *sizes, scale=scale) + 1j * _randn(generator, *sizes, scale=scale)
 
 
 def _rand(generator: np.random.Generator, *sizes: Any, low: float = 0.0, high: float = 1.0) -> Values:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -90,8 +90,7 @@ def carried_out(request: Request, manner: Manner) -> int:
     interrupted = False
     running = pool.run(request, jobs, manner.workers)
     try:
-        for result in shown(running, len(jobs), manner.detail, screen):
-            finished.append(result)
+        for result in shown(_kept(running, finished), len(jobs), manner.detail, screen):
             if result.verdict in manner.last:
                 break
     except KeyboardInterrupt:
@@ -106,6 +105,13 @@ def carried_out(request: Request, manner: Manner) -> int:
     for path in manner.files.write(report):
         screen.print(f"wrote {path}", markup=False)
     return INTERRUPTED if interrupted else status(report)
+
+
+def _kept(results: Iterable[Result], finished: list[Result]) -> Iterator[Result]:
+    """The same results. Each is kept before it is shown, so that an interrupt finds written what was seen."""
+    for result in results:
+        finished.append(result)
+        yield result
 
 
 def _in_order(finished: Sequence[Result], jobs: Sequence[Job]) -> tuple[Result, ...]:

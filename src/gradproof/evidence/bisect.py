@@ -57,7 +57,7 @@ def locate(task: Task, suspect: Suspect) -> Located:
     the worst of the halves that were passed by."""
     leaf = suspect.input
     pulled = task.program.pull(suspect.cotangent[None])[0] if suspect.mode == "reverse" else None
-    sides = Sides(projected(task.reference, suspect.cotangent), pulled)
+    sides = Sides(projected(task.reference, suspect.cotangent, task.exact), pulled)
     start = task.reference.tally.evaluations
     waiting = [Part(-_weight(suspect.deviation), leaf.start, leaf.stop, suspect.deviation, suspect.bar)]
     found: list[Entry] = []
@@ -141,7 +141,7 @@ def _adjudicate(task: Task, suspect: Suspect, coordinate: int, scale: float) -> 
     one_hot[0, row] = 1.0
     step = np.zeros((1, task.steps.size))
     step[0, coordinate] = task.steps[coordinate]
-    opinion = second_opinion(projected(task.reference, one_hot[0]), step, 0.5 * task.tolerance.relative)
+    opinion = second_opinion(projected(task.reference, one_hot[0], task.exact), step, 0.5 * task.tolerance.relative)
     numeric = opinion.scaled(1.0 / task.steps[[coordinate]])
     if suspect.mode == "forward":
         step[0, coordinate] = 1.0

@@ -53,7 +53,7 @@ def look_at(task: Task, column: Column, modes: tuple[str, ...], sizes: Sizes) ->
         outputs = outputs[np.linspace(0, outputs.size - 1, OUTPUTS).astype(int)]
     step = np.zeros((1, task.steps.size))
     step[0, column.coordinate] = task.steps[column.coordinate]
-    opinion = second_opinion(selected(task.reference, outputs), step, 0.5 * task.tolerance.relative)
+    opinion = second_opinion(selected(task.reference, outputs, task.exact), step, 0.5 * task.tolerance.relative)
     numeric = opinion.scaled(1.0 / task.steps[[column.coordinate]])
     looks: list[Look] = []
     for mode in modes:

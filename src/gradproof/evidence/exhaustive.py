@@ -27,7 +27,7 @@ CONFIRMED = 32
 
 def gather(task: Task, analytic: dict[str, Array], findings: tuple[Finding, ...]) -> Gathered:
     """Compare the Jacobians in `analytic` (mode -> (N, M) array) with the numeric one."""
-    field = field_of(task.reference)
+    field = field_of(task.reference, task.exact)
     glanced = _glance(task, field, analytic)
     doubtful = glanced.doubtful
     if not doubtful.size:

@@ -152,7 +152,7 @@ def _outcome(task: Task, probe: Probe, analytic: dict[str, Sums], looked: _Glanc
         ):
             rows.append(Estimate.smooth(seen.slope, known))
         else:
-            field, displacement = by_leaf(task.reference, probe.cotangent), part(probe.direction, leaf)
+            field, displacement = by_leaf(task.reference, probe.cotangent, task.exact), part(probe.direction, leaf)
             goal = Goal(0.5 * allowed[None], 0.5 * task.tolerance.finest)
             rows.append(refine(field, displacement, first_look(field, displacement), goal))
     return Outcome(probe, Estimate.stacked(rows), analytic, size, ROUNDING_FACTOR * roundoff * size)

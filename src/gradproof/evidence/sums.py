@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gradproof.contracts.adjoint import Modes
 from gradproof.contracts.linear import check_linear, combination, loudness
 from gradproof.evidence.gathered import Task, restricted
-from gradproof.norms import dot, largest
+from gradproof.norms import dot, largest, rms
 from gradproof.program import Array, Leaf
 from gradproof.result import Finding
 
@@ -77,12 +78,36 @@ def pulls(task: Task, drawn: list[Probe]) -> tuple[list[Sums], tuple[Finding, ..
         sums.append(found)
     del gradient  # at a million coordinates every vector counts
     assert expected is not None
-    return sums, check_linear(program, mixed[0], program.pull(mixed)[0], expected, task.tolerance)
+    if "linear" not in task.contracts:
+        return sums, ()
+    return sums, check_linear(program, mixed[0], program.pull(mixed)[0], expected, task.tolerance, task.nondet_tol)
 
 
 def pushes(task: Task, drawn: list[Probe]) -> list[Sums]:
     """The same by forward mode: J u for every probe and input leaf."""
     return [_pushed(task, probe) for probe in drawn]
+
+
+def modes(task: Task, drawn: list[Probe], analytic: list[dict[str, Sums]]) -> list[Modes]:
+    """The same sums by both modes, for every pair of leaves."""
+    program = task.program
+
+    def change(probe: Probe, output: Leaf, leaf: Leaf) -> float:
+        length = rms(probe.direction[leaf.span]) / (rms(program.point[leaf.span]) or 1.0)
+        return rms(program.value) * length * float(np.sqrt(output.size * leaf.size))
+
+    return [
+        Modes(
+            output,
+            leaf,
+            np.array([one["reverse"].total[i, o] for one in analytic]),
+            np.array([one["forward"].total[i, o] for one in analytic]),
+            np.array([max(sums.size[i, o] for sums in one.values()) for one in analytic]),
+            np.array([change(probe, output, leaf) for probe in drawn]),
+        )
+        for o, output in enumerate(program.outputs)
+        for i, leaf in enumerate(program.inputs)
+    ]
 
 
 def sums_of(task: Task, mode: str, probe: Probe) -> Sums:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from gradproof.reference.estimate import Kind
@@ -99,7 +101,7 @@ def mismatch(comparison: Comparison) -> Finding:
             f"the {name} is {worst.analytic} where the value is finite and the numeric derivative is {rule}",
             "Look for a division by zero, or for 0 * inf behind torch.where: mask the input, not the result.",
         )
-    if comparison.scope == "entries":
+    if comparison.scope != "probes":
         extent = f"{comparison.wrong} of {comparison.entries} entries"
     else:
         extent = f"at least {max(comparison.wrong, 1)} of {comparison.entries} entries"
@@ -115,6 +117,28 @@ def undecided(comparison: Comparison) -> Finding:
     sentence += f"±{worst.bar:.2g}, the tolerance is {worst.tolerance:.2g}" if worst else "less than the tolerance"
     return Finding(
         comparison.reason or "noise", Verdict.UNDECIDED, place, sentence, UNDECIDED_HINTS.get(comparison.reason, "")
+    )
+
+
+def worded(findings: tuple[Finding, ...], words: tuple[tuple[str, str], ...]) -> tuple[Finding, ...]:
+    """The same findings in the words of the program's author, who may have no backward but a `jac`."""
+
+    def said(text: str) -> str:
+        for ours, theirs in words:
+            text = text.replace(ours, theirs)
+        return text
+
+    return tuple(
+        replace(
+            finding,
+            sentence=said(finding.sentence),
+            hint=said(finding.hint),
+            diagnosis=finding.diagnosis
+            and replace(
+                finding.diagnosis, sentence=said(finding.diagnosis.sentence), hint=said(finding.diagnosis.hint)
+            ),
+        )
+        for finding in findings
     )
 
 

@@ -17,7 +17,7 @@ from gradproof.jax.leaves import rows_of
 from gradproof.jax.modes import unsupported_in_double
 from gradproof.jax.runs import Plain, Runs
 from gradproof.jax.scope import Scope
-from gradproof.program import Array, Leaf, Skipped, Tally
+from gradproof.program import Array, Leaf, Skipped, Tally, read_only
 
 # Fewer pulls or pushes than this run one by one: compiling a batch costs as much as some dozens of them.
 FEW_ROWS = 16
@@ -66,8 +66,8 @@ class JaxProgram:
         self.skipped: tuple[Skipped, ...] = call.skipped
         value = np.empty(call.outputs.size)
         call.outputs.write_single(values, value)
-        self.point = _read_only(point)
-        self.value = _read_only(value)
+        self.point = read_only(point)
+        self.value = read_only(value)
         self._draws = draws
         most = max(1, ELEMENTS // max(1, point.size + value.size))
         roundoff = self._roundoff = max(call.inputs.roundoff, call.outputs.roundoff)
@@ -203,9 +203,3 @@ class JaxProgram:
                 return wide.linearized()
             direction = self.point[origin.program.point.size :]
             return wide.gradient(direction) if origin.word == "gradient" else wide.tangent(direction)
-
-
-def _read_only(array: Array) -> Array:
-    view = array.view()
-    view.flags.writeable = False
-    return view

@@ -69,6 +69,9 @@ class Estimate:
         where = (rows, columns)
         return Estimate(self.value[where], self.bar[where], self.spread[where], self.kind[where])
 
+    def of_rows(self, rows: NDArray[np.intp]) -> Estimate:
+        return Estimate(self.value[rows], self.bar[rows], self.spread[rows], self.kind[rows])
+
     def scaled(self, factor: Array) -> Estimate:
         """Every row divided by its own length: from derivative along a displacement to derivative along a unit."""
         column = factor[:, None]

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from gradproof.precision import DOUBLE
 from gradproof.program import Array
+from gradproof.reference.complexstep import sharpened
 from gradproof.reference.estimate import Estimate, Kind
 from gradproof.reference.field import Field
 from gradproof.reference.kinks import classify
@@ -78,7 +79,7 @@ def refine(field: Field, displacements: Array, look: Rung, goal: Goal) -> Estima
     parts = look.slopes
     bar = parts.bar
     result = Estimate.smooth(parts.central.copy(), np.where(np.isfinite(bar), bar, np.inf))
-    missed = ~goal.met(parts.central, bar)
+    missed = _sharpened(field, displacements, goal, result)
     rows = np.flatnonzero(missed.any(axis=1))
     if rows.size:
         # A kink at the point fills the noise bar too, so a climb that does not help is followed by a descent. And a
@@ -93,6 +94,17 @@ def refine(field: Field, displacements: Array, look: Rung, goal: Goal) -> Estima
     return result
 
 
+def _sharpened(field: Field, displacements: Array, goal: Goal, result: Estimate) -> NDArray[np.bool_]:
+    """What misses its goal, after the complex step has been asked about the rows that do."""
+    missed = ~goal.met(result.value, result.bar)
+    rows = np.flatnonzero(missed.any(axis=1))
+    exact = field.exact(displacements[rows]) if rows.size and field.exact is not None else None
+    if exact is not None:
+        result.put(rows, sharpened(exact, result.of_rows(rows)))
+        missed = ~goal.met(result.value, result.bar)
+    return missed
+
+
 def second_opinion(field: Field, displacements: Array, relative: float) -> Estimate:
     """Rungs on both sides of the first look for every row, and the rest of the ladder where they do not agree: what
     must be asked before an entry is called wrong."""
@@ -102,6 +114,7 @@ def second_opinion(field: Field, displacements: Array, relative: float) -> Estim
     stretches = (NEIGHBOURS + CLIMB[1:], DESCENT[2:], FAR_DESCENT)
     question = Question(field, displacements, Goal(np.zeros(shape), relative))
     _walk(question, look, np.arange(shape[0]), stretches, result)
+    _sharpened(field, displacements, Goal(np.zeros(shape), 0.0), result)
     return result
 
 

@@ -21,8 +21,13 @@ _NO_REVERSE = re.compile(
     r"unsupported (tensor layout|combination of layouts)|expected sparse coordinate tensor layout but got"
 )
 _NO_FORWARD = re.compile(
-    r"must implement the jvp|forward (mode )?AD|forward-mode|setup_context|functorch", re.IGNORECASE
+    r"must implement the jvp|forward (mode )?AD|forward-mode|setup_context|functorch|ZeroTensors are immutable",
+    re.IGNORECASE,
 )
+
+
+# How the node of a custom operator with a registered backward is called, before the operator's own name.
+OPERATOR = "GeneratedBackwardFor_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +108,17 @@ def nodes(values: Sequence[torch.Tensor]) -> Iterator[Any]:
             if further is not None and further not in seen:
                 seen.add(further)
                 waiting.append(further)
+
+
+def forwardless(values: Sequence[torch.Tensor]) -> str:
+    """Why there is no forward mode through this graph. A custom operator can register a backward only: asked for a
+    tangent, torch 2.13 goes round it and silently returns none."""
+    for node in nodes(values):
+        if node.name().startswith(OPERATOR):
+            return (
+                f"{node.name().removeprefix(OPERATOR).removesuffix('Backward')} is an operator without a forward rule"
+            )
+    return ""
 
 
 def _message_of(node: Any) -> str:

@@ -9,12 +9,12 @@ import torch
 
 from gradproof.batching import ELEMENTS, FEW, FEW_VALUES, Known, Lane, Way, Work
 from gradproof.errors import Unsupported, first_line
-from gradproof.program import Array, Leaf, Skipped, Tally
+from gradproof.program import Array, Leaf, Skipped, Tally, read_only
 from gradproof.torch.calls import Call, UserCall, double
 from gradproof.torch.gradientcall import GradientCall
 from gradproof.torch.leaves import rows_of
 from gradproof.torch.looping import evaluate_each
-from gradproof.torch.modes import Graph, forward, refuse_dead_ends, reverse, unsupported_in_double
+from gradproof.torch.modes import Graph, forward, forwardless, refuse_dead_ends, reverse, unsupported_in_double
 from gradproof.torch.purity import Purity
 
 
@@ -30,7 +30,6 @@ class TorchProgram:
         self.scope = Purity(call.modules)  # whoever uses the graph or the call does it in this scope
         self.raised: Exception | None = None  # by the function, at a perturbed point
         self._graph_note = ""
-        self._no_push = Unsupported(call.forms.no_push) if call.forms.no_push else None
         self._quiet: bool | None = None
         self._wide: TorchProgram | None = None
         self._reusable = True
@@ -39,13 +38,15 @@ class TorchProgram:
         with self.scope:
             self._trace()
             self._draws = self.scope.moved()
+        no_push = call.forms.no_push or forwardless(self._values)
+        self._no_push = Unsupported(no_push) if no_push else None
         self.inputs: tuple[Leaf, ...] = call.inputs.leaves
         self.outputs: tuple[Leaf, ...] = call.outputs.leaves
         self.skipped: tuple[Skipped, ...] = call.skipped
         value = np.empty(call.outputs.size)
         call.outputs.write_single(self._values, value)
-        self.point = _read_only(point)
-        self.value = _read_only(value)
+        self.point = read_only(point)
+        self.value = read_only(value)
         most = max(1, ELEMENTS // max(1, point.size + value.size))
         roundoff = max(call.inputs.roundoff, call.outputs.roundoff)
         self._lanes = {
@@ -287,15 +288,7 @@ class TorchProgram:
 
     def _push_each(self, rows: Array, into: Array) -> None:
         for row, target in zip(rows, into, strict=True):
-            # Without a graph, torch 2.13 lets a custom op that has no forward rule pass, as if it were a constant.
-            leaves = self._points if not self.tally.pushes else [leaf.detach() for leaf in self._points]
-            points = self.call.forms.copies(leaves)
+            points = self.call.forms.copies([leaf.detach() for leaf in self._points])
             tangents = forward(self.run_dual, points, self.call.forms.arguments(self.call.inputs.single(row)))
             self.call.outputs.write_single(tangents, target)
             self.tally.pushes += 1
-
-
-def _read_only(array: Array) -> Array:
-    view = array.view()
-    view.flags.writeable = False
-    return view

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from math import isfinite
 from typing import Any
 
 from gradproof.picture import HeatMap, Trace
 from gradproof.result import Comparison, Result, Verdict
 
-# In a page numbers are for reading.
-DIGITS, FEW_DIGITS = 6, 3
+# Of the numbers of a trace; those of a picture are short already.
+DIGITS, FEW_DIGITS = 9, 3
+UNKNOWN = {"nan": None, "inf": "inf", "-inf": "-inf"}
 
 
-def figures(result: Result) -> dict[str, Any]:
-    return {
-        "blocks": [block(one) for one in shown(result)],
-        "traces": [trace(one) for one in result.traces],
-    }
+def figures(blocks: Sequence[Comparison], traces: Sequence[Trace]) -> dict[str, Any]:
+    return {"blocks": [block(one) for one in blocks], "traces": [trace(one) for one in traces]}
 
 
 def shown(result: Result) -> list[Comparison]:
-    """The blocks that have a picture, those that are not right first, the worst of them first of all."""
-    drawn = [one for one in result.comparisons if one.picture().excess]
+    """The blocks that have a picture, those that are not right first, the worst of them first of all. A single probe
+    makes none."""
+    least = {"entries": 1, "probes": 2}
+    drawn = [one for one in result.comparisons if len(one.picture().excess) >= least[one.scope]]
     return sorted(drawn, key=lambda one: (one.verdict is Verdict.RIGHT, -one.excess))
 
 
@@ -41,13 +41,13 @@ def block(comparison: Comparison) -> dict[str, Any]:
 
 def numbers(picture: HeatMap) -> dict[str, Any]:
     """The numeric side is left out where it reads as the analytic one does, as in most entries."""
-    analytic, numeric = short(picture.analytic, DIGITS), short(picture.numeric, DIGITS)
+    pairs = zip(picture.analytic, picture.numeric, strict=True)
     return {
-        "excess": short(picture.excess, FEW_DIGITS),
-        "analytic": analytic,
-        "numeric": [0 if a == n else [n] for a, n in zip(analytic, numeric, strict=True)],
-        "bar": repeated(short(picture.bar, 2)),
-        "tolerance": repeated(short(picture.tolerance, 2)),
+        "excess": plain(picture.excess),
+        "analytic": plain(picture.analytic),
+        "numeric": [0 if a == n else plain([n]) for a, n in pairs],
+        "bar": repeated(plain(picture.bar)),
+        "tolerance": repeated(plain(picture.tolerance)),
     }
 
 
@@ -56,9 +56,9 @@ def trace(one: Trace) -> dict[str, Any]:
         "subject": one.subject,
         "mode": one.mode,
         "order": one.order,
-        **{name: scalar(getattr(one, name), 9) for name in ("analytic", "numeric")},
-        **{name: scalar(getattr(one, name), 3) for name in ("bar", "spread", "tolerance", "rounding")},
-        "steps": short(one.steps, 4),
+        **{name: short([getattr(one, name)], DIGITS)[0] for name in ("analytic", "numeric")},
+        **{name: short([getattr(one, name)], FEW_DIGITS)[0] for name in ("bar", "spread", "tolerance", "rounding")},
+        "steps": short(one.steps, FEW_DIGITS + 1),
         # The plot shows how far the slopes are from the claimed one: a difference that rounding must not touch.
         "errors": short([abs(slope - base(one)) for slope in one.slopes], FEW_DIGITS),
         "bars": short(one.bars, FEW_DIGITS),
@@ -71,21 +71,20 @@ def trace(one: Trace) -> dict[str, Any]:
 
 def base(one: Trace) -> float:
     """What slopes are held against: the analytic side, or where that is no number, the numeric one."""
-    return one.analytic if math.isfinite(one.analytic) else one.numeric
+    return one.analytic if isfinite(one.analytic) else one.numeric
 
 
 def short(numbers: Iterable[float], digits: int) -> list[Any]:
-    return [scalar(one, digits) for one in numbers]
+    return plain(float(f"{one:.{digits}g}") for one in numbers)
 
 
-def scalar(number: float, digits: int) -> float | int | str | None:
-    """JSON knows neither NaN, which is null here, nor infinity, which is "inf" or "-inf"."""
-    if math.isnan(number):
-        return None
-    if math.isinf(number):
-        return "inf" if number > 0 else "-inf"
-    rounded = float(f"{number:.{digits}g}")
-    return int(rounded) if rounded.is_integer() and abs(rounded) < 1e9 else rounded
+def plain(numbers: Iterable[float]) -> list[Any]:
+    """JSON knows neither NaN, which is null here, nor infinity, which is "inf" or "-inf"; whole numbers lose their
+    ".0"."""
+    return [
+        (int(one) if one.is_integer() and abs(one) < 1e9 else one) if isfinite(one) else UNKNOWN[str(one)]
+        for one in numbers
+    ]
 
 
 def repeated(numbers: list[Any]) -> list[Any]:

@@ -39,12 +39,10 @@ def joined(children: Child) -> Markup:
     return Markup("".join(joined(child) for child in children))
 
 
-def data(value: Any, **attributes: str) -> Markup:
-    """JSON for a script to read. No `<` is left that could end the element, or begin a comment in it."""
+def text_of(value: Any) -> Markup:
+    """One line of JSON for a script to read. No `<` is left that could end the element, or begin a comment in it."""
     text = json.dumps(value, allow_nan=False, separators=(",", ":"))
-    safe = text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-    written = "".join(_attribute(key, one) for key, one in attributes.items())
-    return Markup(f'<script type="application/json"{written}>{safe}</script>')
+    return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
 
 
 def _attribute(key: str, value: str | int) -> str:

@@ -12,6 +12,9 @@ from gradproof.result import Report, Result, Verdict
 
 LOUDEST_FIRST = tuple(reversed(Verdict))
 
+# About so many blocks are listed in a whole page, and so many of one program at least and at most.
+BLOCKS, LEAST, MOST = 8000, 4, 200
+
 # Name of the column, what its rows carry to sort by, and whether a narrow screen leaves it out.
 COLUMNS = (
     ("Verdict", "verdict", ""),
@@ -90,7 +93,7 @@ def table(report: Report) -> Markup:
     heads = [_head(*column) for column in COLUMNS]
     # The loudest first, else in the order of the report; the numbers stay those of the report.
     ordered = sorted(enumerate(report.results), key=lambda one: LOUDEST_FIRST.index(one[1].verdict))
-    rows = [_row(result, number) for number, result in ordered]
+    rows = [_row(result, number, room(report)) for number, result in ordered]
     return tag(
         "table",
         tag("caption", "Programs; open one for its numbers and plots", class_="unseen"),
@@ -98,6 +101,11 @@ def table(report: Report) -> Markup:
         rows,
         id="programs",
     )
+
+
+def room(report: Report) -> int:
+    """How many blocks of each program the page shows."""
+    return min(max(BLOCKS // max(len(report.results), 1), LEAST), MOST)
 
 
 def about(report: Report) -> Markup:
@@ -139,7 +147,7 @@ def _head(name: str, key: str, kind: str) -> Markup:
     return tag("th", button, scope="col", class_=kind or None, aria_sort="ascending" if key == "verdict" else "none")
 
 
-def _row(result: Result, number: int) -> Markup:
+def _row(result: Result, number: int, blocks: int) -> Markup:
     excess = max((one.excess for one in result.comparisons), default=0.0)
     calls = result.cost.evaluations + result.cost.pulls + result.cost.pushes
     opener = tag(
@@ -158,7 +166,13 @@ def _row(result: Result, number: int) -> Markup:
             tag("td", f"{result.cost.seconds:.2f}", class_="number spare"),
             class_="row",
         ),
-        tag("tr", tag("td", program(result, number), colspan=len(COLUMNS)), class_="more", id=f"d{number}", hidden=""),
+        tag(
+            "tr",
+            tag("td", program(result, number, blocks), colspan=len(COLUMNS)),
+            class_="more",
+            id=f"d{number}",
+            hidden="",
+        ),
         id=f"p{number}",
         data_verdict=result.verdict.value,
         data_rank=LOUDEST_FIRST.index(result.verdict),

@@ -15,7 +15,8 @@ from pathlib import Path
 from gradproof.errors import UsageError
 from gradproof.render.digest import digested
 from gradproof.render.html.markup import Markup, joined
-from gradproof.render.html.overview import about, filters, headline, strip, table
+from gradproof.render.html.overview import about, filters, headline, room, strip, table
+from gradproof.render.html.program import numbers
 from gradproof.result import Report
 
 
@@ -33,6 +34,8 @@ def page(report: Report) -> str:
         "filters": filters(report),
         "table": table(report),
         "about": about(report),
+        # One line for each program: a thousand elements would take the browser far longer than one.
+        "numbers": Markup("\n".join(numbers(result, room(report)) for result in report.results)),
         **{name: Markup(text) for name, text in scripts.items()},
     }
     # Split first and fill in after, so that nothing a part contains is taken for a slot.

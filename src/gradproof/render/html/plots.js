@@ -91,7 +91,8 @@
       if (excess > at(block.excess, worst)) worst = tile;
       beyond += excess > 1;
     }
-    const size = `${grouped(block.shape[0])} × ${grouped(block.shape[1])} ${block.scope === "probes" ? "probes" : "entries"}`;
+    const [rows, columns] = block.shape.map(grouped);
+    const size = block.scope === "probes" ? `${columns} probes` : `${rows} × ${columns} entries`;
     const reduced = whole ? "" : ` in ${block.grid[0]} × ${block.grid[1]} tiles, each showing its worst entry`;
     const { place, lines } = entry(block, worst);
     const many = beyond ? `${grouped(beyond)} beyond the tolerance` : "none beyond the tolerance";
@@ -225,7 +226,7 @@
     const left = positive(trace.remainders);
     const steps = trace.steps;
     // Both reference lines pass through the remainder well below the largest step, where Taylor's formula holds.
-    let anchor = steps.findLastIndex((step, k) => step * 64 <= steps.at(-1) && left[k] > 30 * trace.rounding);
+    let anchor = steps.findLastIndex((step, k) => step * 1024 <= steps.at(-1) && left[k] > 30 * trace.rounding);
     if (anchor < 0) anchor = steps.length - 1;
     const through = (power) => steps.map((step) => (left[anchor] ?? 1) * (step / steps[anchor]) ** power);
     const series = [
@@ -241,7 +242,11 @@
   };
 
   const drawn = new Set();
-  const numbers = (figure) => JSON.parse(figure.closest(".plots").querySelector(".numbers").textContent);
+  let lines = null; // one for each program, parsed when it is wanted
+  const numbers = (figure) => {
+    lines ??= document.getElementById("numbers").textContent.split("\n");
+    return JSON.parse(lines[Number(figure.closest(".plots").dataset.program)]);
+  };
   const draw = (figure) => {
     const target = figure.querySelector(".plot");
     if (target.classList.contains("heat")) drawHeat(figure, numbers(figure).blocks[Number(figure.querySelector("select").value)]);

@@ -6,7 +6,7 @@ from dataclasses import fields
 
 from gradproof.picture import Trace
 from gradproof.render.html.figures import figures, shown
-from gradproof.render.html.markup import Markup, data, joined, tag
+from gradproof.render.html.markup import Markup, joined, tag, text_of
 from gradproof.render.html.words import analytic, badge, block_name, code, numeric, shape_of, tolerances
 from gradproof.render.numbers import two_digits
 from gradproof.render.text import cost_sentence, power_sentence, share
@@ -16,17 +16,17 @@ from gradproof.settings import Settings
 
 LOUDEST_FIRST = tuple(reversed(Verdict))
 # More of one kind than this are counted, not shown.
-FINDINGS, ENTRIES, BLOCKS = 12, 8, 200
+FINDINGS, ENTRIES = 12, 8
 
 
-def program(result: Result, number: int) -> Markup:
-    """Everything about one result, to be opened from the overview."""
+def program(result: Result, number: int, room: int) -> Markup:
+    """Everything about one result, to be opened from the overview. `room` is for how many blocks there is."""
     return tag(
         "div",
         _findings(result),
         _entries(result),
-        _plots(result, number),
-        _blocks(result),
+        _plots(result, number, room),
+        _blocks(result, room),
         _facts(result),
         class_="program",
     )
@@ -92,12 +92,12 @@ def _entries(result: Result) -> Markup | None:
 
 def _entry(comparison: Comparison, entry: Entry) -> Markup:
     order = "" if comparison.order == 1 else f", order {comparison.order}"
-    numbers = (analytic(entry), numeric(entry), two_digits(entry.tolerance), f"{tolerances(entry.excess)} tolerances")
+    cells = (analytic(entry), numeric(entry), two_digits(entry.tolerance), f"{tolerances(entry.excess)} tolerances")
     return joined(
         [
             tag("th", code(str(entry.place)), scope="row"),
             tag("td", comparison.mode + order),
-            [tag("td", number, class_="number") for number in numbers],
+            [tag("td", cell, class_="number") for cell in cells],
         ]
     )
 
@@ -110,9 +110,14 @@ def _extent(comparison: Comparison) -> str:
     return share(comparison) if comparison.verdict is Verdict.WRONG else "cannot be told"
 
 
-def _plots(result: Result, number: int) -> Markup | None:
-    """Empty figures and their numbers; `plots.js` fills them. Each says in words what it shows."""
-    blocks = shown(result)[:BLOCKS]
+def numbers(result: Result, room: int) -> Markup:
+    """What the plots of one program show, for `plots.js`."""
+    return text_of(figures(shown(result)[:room], result.traces))
+
+
+def _plots(result: Result, number: int, room: int) -> Markup | None:
+    """Empty figures; `plots.js` fills them. Each says in words what it shows."""
+    blocks = shown(result)[:room]
     if not blocks and not result.traces:
         return None
     figures_of: list[Markup] = []
@@ -134,7 +139,7 @@ def _plots(result: Result, number: int) -> Markup | None:
             _figure(f"Error against step, {_subject(trace)}", "ladder", k, ladder_sentence(trace)),
             _figure(f"Taylor remainder, {_subject(trace)}", "taylor", k, taylor_sentence(trace)),
         ]
-    return tag("div", figures_of, data(figures(result), class_="numbers"), class_="plots")
+    return tag("div", figures_of, class_="plots", data_program=number)
 
 
 def _figure(title: str, kind: str, index: int, sentence: str) -> Markup:
@@ -150,11 +155,12 @@ def _subject(trace: Trace) -> str:
     return trace.subject if trace.order == 1 else f"{trace.subject} (order {trace.order})"
 
 
-def _blocks(result: Result) -> Markup | None:
+def _blocks(result: Result, room: int) -> Markup | None:
     if not result.comparisons:
         return None
     head = ("Verdict", "Block", "Output", "Input", "Compared", "Digits", "Largest deviation")
-    rest = len(result.comparisons) - BLOCKS
+    loudest_first = sorted(result.comparisons, key=lambda one: LOUDEST_FIRST.index(one.verdict))
+    rest = len(loudest_first) - room
     return tag(
         "details",
         tag("summary", f"All blocks ({len(result.comparisons):,})"),
@@ -163,7 +169,7 @@ def _blocks(result: Result) -> Markup | None:
             tag(
                 "table",
                 tag("thead", tag("tr", [tag("th", name, scope="col") for name in head])),
-                tag("tbody", [_block(one) for one in result.comparisons[:BLOCKS]]),
+                tag("tbody", [_block(one) for one in loudest_first[:room]]),
                 class_="blocks",
             ),
             tag("p", f"… and {rest:,} more", class_="rest") if rest > 0 else None,

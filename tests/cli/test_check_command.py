@@ -1,0 +1,242 @@
+"""`gradproof check`: verdicts into statuses, right and wrong twins, what is shown and what is written."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+from conftest import Command
+from rich.console import Console
+
+from gradproof.cli.display import Detail, shown
+from gradproof.render import json
+from gradproof.result import Verdict
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "first"),
+    [("right", 0, "RIGHT"), ("wrong", 1, "WRONG"), ("undecided", 3, "UNDECIDED"), ("broken", 1, "ERROR")],
+)
+def test_the_status_is_the_verdict(command: Command, name: str, status: int, first: str) -> None:
+    ran = command("check", f"cases.py::{name}")
+    assert ran.status == status
+    assert ran.out.startswith(f"{first}  cases.py::{name}: ")
+
+
+def test_the_whole_file(command: Command) -> None:
+    ran = command("check", "cases.py")
+    lines = ran.out.splitlines()
+    assert ran.status == 1
+    assert lines[0].startswith("[1/8] RIGHT  cases.py::right: ")
+    assert "WRONG  cases.py::wrong: 1 of 1 blocks disagree" in lines
+    assert "  cause     the gradient of args[0] is 2 times what it should be (explains all 4 wrong entries)" in lines
+    assert any(line.startswith("  finding   ValueError: no such data (") and "cases.py:" in line for line in lines)
+    assert lines[-1].startswith("8 cases: 5 right, 1 undecided, 1 wrong, 1 error in ")
+
+
+def test_undecided_is_louder_than_right_and_wrong_louder_than_both(command: Command) -> None:
+    assert command("check", "cases.py::right", "cases.py::undecided").status == 3
+    assert command("check", "cases.py::undecided", "cases.py::wrong").status == 1
+
+
+def test_a_case_is_run_once_however_often_it_is_named(command: Command) -> None:
+    assert command("check", "cases.py::right", "cases.py::right").out.count("cases.py::right") == 1
+
+
+def test_quiet_and_verbose(command: Command) -> None:
+    quiet = command("check", "-q", "cases.py::right", "cases.py::wrong").out
+    assert "RIGHT" not in quiet
+    assert "WRONG  cases.py::wrong" in quiet
+    loud = command("check", "-v", "cases.py::right", "cases.py::softmax").out
+    assert loud.count("  checked   ") == 5
+
+
+def test_fail_fast(command: Command) -> None:
+    ran = command("check", "-x", "cases.py", "--json", "report.json")
+    assert ran.status == 1
+    assert "2 cases: 1 right, 1 wrong in" in ran.out
+    assert "; 6 not run" in ran.out
+    assert [result.name for result in stored().results] == ["cases.py::right", "cases.py::wrong"]
+
+
+def stored(path: str = "report.json") -> json.Report:
+    return json.loads(Path(path).read_text("utf-8"))
+
+
+def test_files(command: Command) -> None:
+    ran = command("check", "cases.py", "--json", "out/report.json", "--junit", "out/junit.xml", "--seed", "7")
+    assert "wrote out/report.json" in ran.out
+    report = stored("out/report.json")
+    assert [result.verdict.value for result in report.results][:4] == ["right", "wrong", "undecided", "error"]
+    assert all(result.seed == 7 for result in report.results)
+    assert report.results[1].source == "gradproof check cases.py::wrong --seed 7"
+    assert report.results[-1].source == "gradproof check 'cases.py::softmax[n=8,seed=1]' --seed 7"
+    suite = ET.parse("out/junit.xml").getroot()
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors"), suite.get("skipped")) == (
+        "8",
+        "1",
+        "1",
+        "1",
+    )
+
+
+def test_options_win_over_those_of_the_case(command: Command) -> None:
+    command("check", "cases.py::softmax[n=8,seed=0]", "--json", "report.json")
+    assert stored().results[0].settings.order == 2
+    words = ["--order", "1", "--effort", "2", "--modes", "reverse", "--tolerance", "1e-3", "--budget", "500,20s"]
+    command("check", "cases.py::softmax[n=8,seed=0]", "--json", "report.json", *words)
+    settings = stored().results[0].settings
+    assert (settings.order, settings.effort, settings.modes) == (1, 2, ("reverse",))
+    assert settings.tolerance is not None
+    assert settings.tolerance.relative == 1e-3
+    assert (settings.budget.calls, settings.budget.seconds) == (500, 20.0)
+
+
+def test_a_random_seed_is_printed_and_used_by_all(command: Command) -> None:
+    command("check", "cases.py::softmax", "--seed", "random", "--json", "report.json")
+    assert len({result.seed for result in stored().results}) == 1
+
+
+def test_random_functions_repeat_themselves(command: Command, folder: Path) -> None:
+    text = "import gradproof, torch\n@gradproof.case\ndef noise():\n    return torch.nn.functional.dropout, torch.ones(9)\n"
+    (folder / "noise.py").write_text(text)
+    first, second = (command("check", "noise.py", "--seed", "3").out.splitlines()[1] for _ in range(2))
+    assert "two calls at the same point differ" in first
+    assert first == second
+
+
+def test_a_quick_look(command: Command) -> None:
+    ran = command("check", "torch:softmax", "--arg", "randn(2, 3)", "--kwarg", "dim=1", "--json", "report.json")
+    assert ran.status == 0
+    assert ran.out.startswith("RIGHT  torch:softmax(randn(2, 3), dim=1): ")
+    words = "gradproof check torch:softmax --arg 'randn(2, 3)' --kwarg dim=1 --framework torch --seed 0"
+    assert stored().results[0].source == words
+
+
+def test_a_quick_look_at_a_wrong_function_of_a_file(command: Command) -> None:
+    assert command("check", "cases.py:Cube.apply", "-a", "rand(3, low=1, high=2)", "-a", "3").status == 0
+    ran = command("check", "cases.py:Cube.apply", "-a", "rand(3, low=1, high=2)", "-a", "6")
+    assert ran.status == 1
+    assert "is 2 times what it should be" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["check"], "Missing argument 'TARGET...'"),
+        (["check", "nowhere.py"], "there is no file 'nowhere.py'"),
+        (["check", "cases.py::nothing"], "holds no case 'nothing'"),
+        (
+            ["check", "cases.py", "--arg", "randn(3)"],
+            "cases.py is a file of cases; write gradproof check cases.py:NAME",
+        ),
+        (["check", "cases.py:Cube.nothing"], "cases.py has no Cube.nothing"),
+        (["check", "cases.py:X"], "cases.py:X is a Tensor, not a function"),
+        (["check", "torch:sin", "--arg", "randn(n)"], "What is accepted:"),
+        (["check", "torch:sin", "--arg", "randn(3)", "--kwarg", "dim"], "--kwarg 'dim' is not understood"),
+        (["check", "cases.py", "--effort", "some"], "effort='some' is not understood"),
+        (["check", "cases.py", "--order", "0"], "order=0 is not understood"),
+        (["check", "cases.py", "--modes", "sideways"], "is not understood; write modes='reverse'"),
+        (["check", "cases.py", "--budget", "lots"], "--budget lots is not understood; write --budget 200"),
+        (["check", "cases.py", "--seed", "x"], "--seed x is not understood"),
+        (["check", "cases.py", "--tolerance", "-1"], "relative tolerance must be"),
+        (["check", "cases.py", "--jobs", "0"], "Invalid value for '--jobs'"),
+        (["check", "cases.py", "--json", "."], "is a directory"),
+        (["check", "cases.py", "--json", "cases.py/report.json"], "cannot be written"),
+        (["check", "cases.py", "--framework", "fortran"], "Invalid value for '--framework'"),
+        (["chekc"], "No such command 'chekc'"),
+    ],
+)
+def test_a_command_that_is_not_understood(command: Command, words: list[str], said: str) -> None:
+    ran = command(*words)
+    assert ran.status == 2
+    assert said in ran.err
+    assert "Traceback" not in ran.err
+
+
+def test_an_unknown_option_of_a_case_is_an_error_of_that_case(command: Command, folder: Path) -> None:
+    (folder / "odd.py").write_text("import gradproof\n@gradproof.case(ordr=2)\ndef odd():\n    return abs, 1.0\n")
+    ran = command("check", "odd.py")
+    assert ran.status == 1
+    assert "there is no option 'ordr'; take one of wrt, modes, order" in ran.out
+
+
+def test_help_has_examples(command: Command) -> None:
+    ran = command("check", "--help")
+    assert ran.status == 0
+    assert 'gradproof check mylib.ops:gelu --arg "randn(3, 4)"' in ran.out
+
+
+def test_a_terminal_gets_a_bar_and_the_same_results(command: Command) -> None:
+    command("check", "cases.py", "--json", "report.json")
+    results = stored().results
+    screen = Console(file=io.StringIO(), force_terminal=True, width=100)
+    assert list(shown(iter(results), len(results), Detail.LINES, screen)) == list(results)
+    printed = screen.file.getvalue()  # type: ignore[attr-defined]
+    assert "━" in printed
+    assert "8/8" in printed
+    assert all(result.name in printed for result in results)
+
+
+WORKERS = """
+import os
+import signal
+
+import torch
+
+import gradproof
+
+
+@gradproof.case(params={"n": [1, 2]})
+def right(n):
+    return torch.sin, torch.ones(n, dtype=torch.float64)
+
+
+@gradproof.case
+def detached():
+    return (lambda x: x.detach() * x), torch.ones(2, dtype=torch.float64)
+
+
+@gradproof.case
+def crashes():
+    os.kill(os.getpid(), signal.SIGSEGV)
+"""
+
+
+@pytest.mark.slow
+def test_several_processes_give_the_same_and_one_that_dies_takes_only_its_case(command: Command, folder: Path) -> None:
+    (folder / "many.py").write_text(WORKERS)
+    ran = command("check", "many.py", "-j", "2", "--json", "report.json")
+    assert ran.status == 1
+    report = stored()
+    assert [(result.name, result.verdict) for result in report.results] == [
+        ("many.py::right[n=1]", Verdict.RIGHT),
+        ("many.py::right[n=2]", Verdict.RIGHT),
+        ("many.py::detached", Verdict.WRONG),
+        ("many.py::crashes", Verdict.ERROR),
+    ]
+    assert report.results[3].findings[0].sentence == "the process that checked it ended by signal 11"
+    alone = command("check", "many.py::detached")
+    together = [line for line in ran.out.splitlines() if line.startswith(("WRONG", "  reverse", "  cause"))]
+    assert together == [line for line in alone.out.splitlines() if line.startswith(("WRONG", "  reverse", "  cause"))]
+
+
+START = """
+import sys
+import gradproof.cli
+print(*{"torch", "jax", "scipy", "rich", "pytest"}.intersection(sys.modules))
+"""
+
+
+def test_the_command_line_loads_no_framework_before_it_needs_one() -> None:
+    done = subprocess.run([sys.executable, "-c", START], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
+
+
+def test_as_a_module() -> None:
+    done = subprocess.run([sys.executable, "-m", "gradproof", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("gradproof 0.")

@@ -1,0 +1,92 @@
+"""Cases found in files, packages and modules."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gradproof.collect import Target, load
+from gradproof.errors import UsageError
+
+SMALL = "import gradproof\n\n\n@gradproof.case\ndef {name}():\n    return abs, {value}\n"
+
+
+def names(text: str) -> list[str]:
+    return [case.name for case in Target.parsed(text).cases()]
+
+
+def test_a_file_in_the_order_of_definition(folder: Path) -> None:
+    assert names("cases.py") == [
+        "cases.py::right",
+        "cases.py::wrong",
+        "cases.py::undecided",
+        "cases.py::broken",
+        "cases.py::softmax[n=1,seed=0]",
+        "cases.py::softmax[n=1,seed=1]",
+        "cases.py::softmax[n=8,seed=0]",
+        "cases.py::softmax[n=8,seed=1]",
+    ]
+
+
+def test_one_function_and_one_case(folder: Path) -> None:
+    assert len(names("cases.py::softmax")) == 4
+    assert names("cases.py::softmax[n=8,seed=1]") == ["cases.py::softmax[n=8,seed=1]"]
+
+
+def test_a_module_by_name(folder: Path) -> None:
+    assert names("cases::right") == ["cases::right"]
+
+
+def test_a_file_of_a_package_may_import_its_neighbours(folder: Path) -> None:
+    package = folder / "pkg" / "inner"
+    package.mkdir(parents=True)
+    (folder / "pkg" / "__init__.py").touch()
+    (package / "__init__.py").touch()
+    (package / "values.py").write_text("VALUE = 4.0\n")
+    (package / "mine.py").write_text("from .values import VALUE\n" + SMALL.format(name="one", value="VALUE"))
+    (case,) = Target.parsed("pkg/inner/mine.py").cases()
+    assert case.make(0).args == 4.0
+    assert names("pkg.inner.mine") == ["pkg.inner.mine::one"]
+
+
+def test_a_file_may_import_what_lies_beside_it(folder: Path) -> None:
+    (folder / "beside").mkdir()
+    (folder / "beside" / "helper_of_cases.py").write_text("VALUE = 5.0\n")
+    (folder / "beside" / "mine.py").write_text(
+        "from helper_of_cases import VALUE\n" + SMALL.format(name="a", value="VALUE")
+    )
+    (case,) = Target.parsed("beside/mine.py").cases()
+    assert case.make(0).args == 5.0
+
+
+def test_two_files_of_the_same_name(folder: Path) -> None:
+    for value, part in enumerate(("a", "b")):
+        (folder / part).mkdir()
+        (folder / part / "same.py").write_text(SMALL.format(name="case", value=value))
+    made = [next(Target.parsed(f"{part}/same.py").cases()).make(0).args for part in ("a", "b", "a")]
+    assert made == [0, 1, 0]
+    assert load("a/same.py") is load("a/same.py")
+
+
+def test_imported_cases_are_not_collected_twice(folder: Path) -> None:
+    (folder / "more.py").write_text("from cases import right\n" + SMALL.format(name="own", value=1) + "alias = own\n")
+    assert names("more.py") == ["more.py::own"]
+
+
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [
+        ("nowhere.py", "there is no file 'nowhere.py'"),
+        ("no.such.module", "no.such.module cannot be imported: ModuleNotFoundError"),
+        ("cases.py::nothing", r"holds no case 'nothing'; it has right, wrong, undecided"),
+        ("empty.py", r"(?s)holds no cases; write one:.*@gradproof.case"),
+        ("failing.py", r"failing.py cannot be imported: ZeroDivisionError: division by zero \(.*failing.py:2\)"),
+        (".", r"there is no file '\.'"),
+    ],
+)
+def test_what_is_said_when_there_is_nothing(folder: Path, target: str, words: str) -> None:
+    (folder / "empty.py").write_text("import gradproof\n")
+    (folder / "failing.py").write_text("x = 0\ny = 1 / x\n")
+    with pytest.raises(UsageError, match=words):
+        names(target)

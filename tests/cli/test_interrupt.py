@@ -1,0 +1,78 @@
+"""Ctrl-C: a real process, a real signal. What was finished is shown and written."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import gradproof
+from gradproof.render import json
+
+SLOW = """
+import pathlib
+import time
+
+import torch
+
+import gradproof
+
+
+def slow(x):
+    pathlib.Path("started").touch()
+    time.sleep(60)
+    return x
+
+
+@gradproof.case
+def quick():
+    return torch.sin, torch.ones(2, dtype=torch.float64)
+
+
+@gradproof.case
+def waits():
+    return slow, torch.ones(2, dtype=torch.float64)
+
+
+@gradproof.case
+def later():
+    return torch.sin, torch.ones(2, dtype=torch.float64)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_an_interrupt_ends_cleanly_and_keeps_what_was_finished(tmp_path: Path, jobs: str) -> None:
+    (tmp_path / "cases.py").write_text(SLOW)
+    targets = ["cases.py"] if jobs == "1" else ["cases.py::quick", "cases.py::waits"]
+    command = [sys.executable, "-u", "-m", "gradproof", "check", *targets, "--json", "r.json", "--jobs", jobs]
+    # A session of its own: the signal goes to all its processes, as from a keyboard.
+    process = subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(Path(gradproof.__file__).parents[1])},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    first = process.stdout.readline()
+    while not (tmp_path / "started").exists():
+        assert process.poll() is None
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)
+    rest, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "RIGHT  cases.py::quick" in first
+    assert "interrupted: 1 case: 1 right in" in rest
+    assert f"; {2 if jobs == '1' else 1} not run" in rest
+    assert "Traceback" not in errors
+    report = json.loads((tmp_path / "r.json").read_text())
+    assert [result.name for result in report.results] == ["cases.py::quick"]

@@ -1,0 +1,72 @@
+"""pytest inside pytest: each test writes a small suite and runs it with the plugin."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+import gradproof
+import gradproof.render.json
+import gradproof.torch.dropin.replace
+
+pytest_plugins = ["pytester"]
+
+# pytester forgets what an inner run loads, and parts of torch cannot be loaded twice: load what checks use here.
+for _fn in (torch.sin, lambda x: x * x.detach()):
+    str(gradproof.check(_fn, torch.ones(2, 2, dtype=torch.float64), order=2, seed=0))
+
+SUITE = """
+    import pytest
+    import torch
+    import gradproof as gp
+
+    X = torch.linspace(0.5, 2, 4, dtype=torch.float64)
+
+
+    class Cube(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, factor=3):
+            ctx.save_for_backward(x)
+            ctx.factor = factor
+            return x**3
+
+        @staticmethod
+        def backward(ctx, g):
+            (x,) = ctx.saved_tensors
+            return ctx.factor * x**2 * g, None
+
+    def wrong(x):
+        return Cube.apply(x, 6)
+"""
+# By its module; `alone` sees to it that the installed entry point is not there too.
+PLUGIN = ("-p", "gradproof_pytest")
+
+Run = Callable[..., pytest.RunResult]
+
+
+@pytest.fixture(autouse=True)
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Inner runs find this gradproof, and load no other plugins, some of which take seconds."""
+    monkeypatch.setenv("PYTHONPATH", str(Path(gradproof.__file__).parents[1]))
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+
+
+@pytest.fixture
+def run(pytester: pytest.Pytester) -> Run:
+    """`run(tests, *options)`: the suite above and these tests, in this process."""
+
+    def go(tests: str, *options: str) -> pytest.RunResult:
+        pytester.makepyfile(SUITE + tests)
+        return pytester.runpytest_inprocess(*PLUGIN, "-p", "no:cacheprovider", *options)
+
+    return go
+
+
+@pytest.fixture
+def python(pytester: pytest.Pytester) -> Callable[..., pytest.RunResult]:
+    """`python(*words)`: a fresh interpreter in the suite's folder."""
+    return lambda *words: pytester.run(sys.executable, *words)
