@@ -29,6 +29,8 @@ CONTRACTS = (
     "subsets",
     "vmap",
     "opcheck",
+    "primal",
+    "jit",
 )
 
 
