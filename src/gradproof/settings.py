@@ -34,6 +34,8 @@ CONTRACTS = (
     "subsets",
     "vmap",
     "opcheck",
+    "primal",
+    "jit",
 )
 
 
