@@ -9,7 +9,7 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
-from conftest import Command
+from command_runs import Command
 from rich.console import Console
 
 from gradproof.cli.display import Detail, shown
@@ -76,12 +76,7 @@ def test_files(command: Command) -> None:
     assert report.results[1].source == "gradproof check cases.py::wrong --seed 7"
     assert report.results[-1].source == "gradproof check 'cases.py::softmax[n=8,seed=1]' --seed 7"
     suite = ET.parse("out/junit.xml").getroot()
-    assert (suite.get("tests"), suite.get("failures"), suite.get("errors"), suite.get("skipped")) == (
-        "8",
-        "1",
-        "1",
-        "1",
-    )
+    assert [suite.get(name) for name in ("tests", "failures", "errors", "skipped")] == ["8", "1", "1", "1"]
 
 
 def test_options_win_over_those_of_the_case(command: Command) -> None:
@@ -102,8 +97,8 @@ def test_a_random_seed_is_printed_and_used_by_all(command: Command) -> None:
 
 
 def test_random_functions_repeat_themselves(command: Command, folder: Path) -> None:
-    text = "import gradproof, torch\n@gradproof.case\ndef noise():\n    return torch.nn.functional.dropout, torch.ones(9)\n"
-    (folder / "noise.py").write_text(text)
+    imports = "import gradproof\nfrom torch import ones\nfrom torch.nn.functional import dropout\n"
+    (folder / "noise.py").write_text(imports + "@gradproof.case\ndef noise():\n    return dropout, ones(9)\n")
     first, second = (command("check", "noise.py", "--seed", "3").out.splitlines()[1] for _ in range(2))
     assert "two calls at the same point differ" in first
     assert first == second
