@@ -8,7 +8,7 @@ SINGLE := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench clean
+.PHONY: help demo test lint format bench docs clean
 
 help: ## show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 16
@@ -42,6 +42,11 @@ format: $(STAMP) ## let ruff format and mend what it can
 bench: $(STAMP) ## the tables of the README: calibration, catalogue, times
 	@echo "== bench"
 	@$(BIN)/python -m bench
+
+docs: $(STAMP) ## the documentation's site, in build/site
+	@echo "== docs"
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo "open build/site/index.html"
 
 clean: ## remove .venv and everything that can be made again
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -35,7 +35,7 @@ def _normal(*shape: int, dtype: torch.dtype = torch.float64) -> Tensor:
     return torch.randn(shape, dtype=dtype, generator=torch.Generator().manual_seed(sum(shape)))
 
 
-def _plain() -> list[Subject]:
+def plain() -> list[Subject]:
     rows = torch.tensor([3, 1, 4, 1, 5, 9, 2, 6])
     spread = _normal(8, 8)
     return [
@@ -72,7 +72,7 @@ def _plain() -> list[Subject]:
     ]
 
 
-def _custom() -> list[Subject]:
+def custom() -> list[Subject]:
     """No vmap rule and no forward mode: everything has to be done one by one."""
     chosen = (("sin", 100), ("softmax", 256), ("layernorm", 144), ("matmul", 100))
     found = []
@@ -92,14 +92,14 @@ def run(size: Size, say: Callable[[str], None]) -> Part:
         "every entry of the Jacobian, median of interleaved runs; "
         "calls: of the user's function (one call may carry a batch)",
     )  # fmt: skip
-    ratios = {"plain": [_row(table, subject, size, say) for subject in _plain()]}
-    ratios["custom"] = [_row(table, subject, size, say) for subject in _custom()]
+    ratios = {"plain": [_row(table, subject, size, say) for subject in plain()]}
+    ratios["custom"] = [_row(table, subject, size, say) for subject in custom()]
     faster = [slow for slow, _ in ratios["plain"]]
-    custom = [slow for slow, _ in ratios["custom"]]
+    written = [slow for slow, _ in ratios["custom"]]
     cost = [fast for _, fast in ratios["plain"]]
     table.add("median of the plain ones", "", "", "", "", "", number(median(faster)), number(median(cost)), "", "")
     table.add("worst of the plain ones", "", "", "", "", "", number(min(faster)), number(max(cost)), "", "")
-    table.add("worst of the custom ones", "", "", "", "", "", number(min(custom)), "", "", "")
+    table.add("worst of the custom ones", "", "", "", "", "", number(min(written)), "", "", "")
     return Part(
         [table],
         [
@@ -110,10 +110,10 @@ def run(size: Size, say: Callable[[str], None]) -> Part:
                 median(faster) >= 15 and min(faster) >= 1,
             ),
             Claim(
-                f"the same for {len(custom)} custom Functions without a vmap rule",
+                f"the same for {len(written)} custom Functions without a vmap rule",
                 "≥ 3",
-                f"{number(min(custom))} to {number(max(custom))}",
-                min(custom) >= 3,
+                f"{number(min(written))} to {number(max(written))}",
+                min(written) >= 3,
             ),
             Claim(
                 "every entry: cost against torch's fast mode",

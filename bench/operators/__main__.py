@@ -19,12 +19,13 @@ from rich.progress import Progress as Bar
 
 from bench.operators.cases import KINDS
 from bench.operators.checkers import MODES, NAMES
-from bench.operators.databases import DTYPES, SIZES
+from bench.operators.databases import DTYPES
 from bench.operators.differences import read
 from bench.operators.measure import Effort
 from bench.operators.report import Report
 from bench.operators.run import ALL_DATABASES, DEFAULT_STORE, Progress, Selection, outcomes_of, run, versions
 from bench.operators.store import Store
+from gradproof.torch.catalogue.entries import SIZES
 
 PLAIN_EVERY = 10.0  # seconds between two lines where there is no terminal
 

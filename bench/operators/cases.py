@@ -10,7 +10,6 @@ from typing import Literal
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from bench.operators.checkers import Checker, Mode
 
@@ -80,7 +79,3 @@ def _headline(error: Exception) -> str:
 def fraction_of(name: str, seed: int) -> float:
     """A number in [0, 1) that belongs to the name: a choice by it does not depend on what else is chosen from."""
     return int.from_bytes(hashlib.sha256(f"{seed}/{name}".encode()).digest()[:8], "big") / 2**64
-
-
-def is_variable(x: object) -> bool:
-    return isinstance(x, Tensor) and x.requires_grad

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 import torch
+
+from gradproof.sweep.versions import own
 
 Mode = Literal["slow", "fast"]
 MODES: tuple[Mode, ...] = ("slow", "fast")
@@ -42,20 +42,9 @@ def load(name: str) -> Checker:
     if name == "ours":
         from gradproof.torch import gradcheck, gradgradcheck
 
-        return Checker(name, gradcheck, gradgradcheck, f"{_our_version()} on {_torch_version()}")
+        return Checker(name, gradcheck, gradgradcheck, f"gradproof {own()} on {_torch_version()}")
     raise ValueError(f"no checker is called {name!r}; there are {', '.join(NAMES)}")
 
 
 def _torch_version() -> str:
     return f"torch {torch.__version__}"
-
-
-def _our_version() -> str:
-    """The release and a digest of the source, because the source changes more often than the release."""
-    import gradproof
-
-    folder = Path(gradproof.__file__).parent
-    digest = hashlib.sha256()
-    for file in sorted(folder.rglob("*.py")):
-        digest.update(file.relative_to(folder).as_posix().encode() + file.read_bytes())
-    return f"gradproof {getattr(gradproof, '__version__', '')}+{digest.hexdigest()[:12]}"

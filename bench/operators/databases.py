@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, Literal
+from typing import Any
 
-import torch
 from torch import Tensor
 
-from bench.operators.cases import Case, Check, Kind, is_variable
+from bench.operators.cases import Case, Check, Kind
+from gradproof.torch.catalogue.entries import DTYPES as ALL_DTYPES
+from gradproof.torch.catalogue.entries import Size, entries, is_skipped, is_variable, on_a_copy, samples
 
-INTERNAL = "torch.testing._internal"
-# Where each database lives.
-DATABASES = {
-    "op_db": f"{INTERNAL}.common_methods_invocations",
-    "custom_op_db": f"{INTERNAL}.custom_op_db",
-    "autograd_function_db": f"{INTERNAL}.autograd_function_db",
-    "hop_db": f"{INTERNAL}.hop_db",
-}
+DATABASES = ("op_db", "custom_op_db", "autograd_function_db", "hop_db")
 # PyTorch's own test of each kind, class and name: an entry's skips are filed under these.
 TESTS: dict[Kind, tuple[str, str]] = {
     "grad": ("TestBwdGradients", "test_fn_grad"),
@@ -36,17 +28,12 @@ COVERED: dict[str, tuple[Kind, ...]] = {
     "custom_op_db": ("grad", "gradgrad", "inplace_grad"),
     "hop_db": ("grad", "gradgrad"),
 }
-Size = Literal["small", "full"]
-SIZES: tuple[Size, ...] = ("small", "full")
-DTYPES = {"float64": torch.float64, "complex128": torch.complex128}
+DTYPES = {name: ALL_DTYPES[name] for name in ("float64", "complex128")}
 
 
 @dataclass(frozen=True)
 class Group:
-    """The cases that share an operator, a dtype and a kind. Plain strings, so that it travels between processes.
-
-    `size`: PyTorch's tests give elementwise operators 20 x 20 elements, but 5 x 5 where they use the slow mode.
-    """
+    """The cases that share an operator, a dtype and a kind. Plain strings, so that it travels between processes."""
 
     database: str
     operator: str
@@ -62,12 +49,7 @@ class Group:
             from bench.operators.modules import cases
 
             return cases(self)
-        return _cases(self, _entries(self.database)[self.operator])
-
-
-@cache
-def _entries(database: str) -> dict[str, Any]:
-    return {op.full_name: op for op in getattr(importlib.import_module(DATABASES[database]), database)}
+        return _cases(self, entries(self.database)[self.operator])
 
 
 def groups(databases: Sequence[str], dtypes: Sequence[str], kinds: Sequence[Kind], size: Size) -> Iterator[Group]:
@@ -78,7 +60,7 @@ def groups(databases: Sequence[str], dtypes: Sequence[str], kinds: Sequence[Kind
 
             yield from module_groups(dtypes, kinds)
             continue
-        for name, op in _entries(database).items():
+        for name, op in entries(database).items():
             for dtype in dtypes:
                 if DTYPES[dtype] not in op.supported_backward_dtypes("cpu"):
                     continue
@@ -100,35 +82,15 @@ def _supports(op: Any, kind: Kind) -> bool:
     )
 
 
-def is_skipped(entry: Any, test_class: str, test: str, dtype: torch.dtype, **parameters: object) -> bool:
-    """Whether PyTorch leaves this test out on CPU. One that it expects to fail is run: checkers can agree on that."""
-    for decorate in entry.get_decorators(test_class, test, "cpu", dtype, parameters):
-        if type(decorate).__name__ == "onlyCUDA" or getattr(decorate, "__name__", "") == "onlyCUDA":
-            return True
-
-        def probe(_: object) -> None: ...
-
-        if getattr(decorate(probe), "__unittest_skip__", False):
-            return True
-    return False
-
-
 def _cases(group: Group, op: Any) -> Iterator[Case]:
-    """One case for every sample. The samples are seeded by torch, each one for itself."""
+    """One case for every sample."""
     dtype = DTYPES[group.dtype]
     inplace = group.kind.startswith("inplace_")
-    variant = _on_a_copy(op.get_inplace()) if inplace else op.get_op()
-    samples = op.sample_inputs(
-        "cpu",
-        dtype,
-        requires_grad=True,
-        include_conjugated_inputs=op.test_conjugated_samples and dtype.is_complex,
-        small_inputs_only=group.size == "small",
-    )
+    variant = on_a_copy(op.get_inplace()) if inplace else op.get_op()
     checks = _checks(op, group.kind)
     if group.database == "autograd_function_db":
         checks = tuple(_unbatched(check) for check in checks)
-    for number, sample in enumerate(samples):
+    for number, sample in enumerate(samples(op, dtype, size=group.size)):
         if not (sample.broadcasts_input and inplace):
             subject = _Subject(op, variant, sample)
             if subject.variables:
@@ -159,13 +121,6 @@ def _unbatched(check: Check) -> Check:
     """For Functions written without a thought of vmap: their first verdict would be their only one."""
     batched = {name: False for name in check.settings if name.startswith("check_batched")}
     return Check(check.order, dict(check.settings) | batched)
-
-
-def _on_a_copy(inplace: Callable[..., object]) -> Callable[..., object]:
-    def run(target: Tensor, *args: object, **kwargs: object) -> object:
-        return inplace(target.clone(), *args, **kwargs)
-
-    return run
 
 
 class _Subject:

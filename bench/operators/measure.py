@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from types import FrameType
 
 from bench.operators.cases import Case, Judgement
 from bench.operators.checkers import Candidate, Checker
+from gradproof.sweep.worker import Started
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,14 @@ class Outcome:
     calls: int
 
 
+@dataclass(frozen=True)
+class Label:
+    """What a worker is at."""
+
+    case: str
+    candidate: Candidate
+
+
 class _TimeIsUp(BaseException):
     """Not an Exception: a checker that survives errors of the function must not survive this one."""
 
@@ -45,18 +54,18 @@ def measure(
     candidates: Sequence[Candidate],
     checkers: Mapping[str, Checker],
     effort: Effort,
-    starting: Callable[[Candidate], None],
-) -> list[Outcome]:
-    starting(candidates[0])  # the first call of an operator may already crash
+) -> Iterator[Started | list[Outcome]]:
+    """Each candidate is announced before it runs; the outcomes of all come at the end."""
+    yield Started(Label(case.name, candidates[0]))  # the first call of an operator may already crash
     _warm_up(case)
     judgements: dict[Candidate, Judgement] = {}
     times: dict[Candidate, list[float]] = {}
     for candidate in candidates:
-        starting(candidate)
+        yield Started(Label(case.name, candidate))
         judgements[candidate], seconds = _timed(case, candidate, checkers, effort.limit)
         times[candidate] = [seconds]
     _repeat(case, times, checkers, effort)
-    return [
+    yield [
         Outcome(case.name, candidate, found.verdict, found.message, _typical(taken), len(taken), found.calls)
         for candidate, taken in times.items()
         for found in (judgements[candidate],)

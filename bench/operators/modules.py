@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,23 +11,13 @@ from torch.testing._internal.common_utils import freeze_rng_state
 from torch.utils import _pytree as pytree
 
 from bench.operators.cases import Case, Check, Kind
-from bench.operators.databases import DTYPES, Group, is_skipped
-
-if TYPE_CHECKING:
-    from torch.nn import Module
-
-PHASES = {"train": True, "eval": False}
-
-
-@cache
-def _entries() -> dict[str, Any]:
-    from torch.testing._internal.common_modules import module_db
-
-    return {entry.name: entry for entry in module_db}
+from bench.operators.databases import DTYPES, Group
+from gradproof.torch.catalogue.entries import entries, is_skipped
+from gradproof.torch.catalogue.modules import PHASES, drawn, made, phases
 
 
 def module_groups(dtypes: Sequence[str], kinds: Sequence[Kind]) -> Iterator[Group]:
-    for name, entry in _entries().items():
+    for name, entry in entries("module_db").items():
         for dtype in dtypes:
             for kind in kinds:
                 supported = kind == "grad" or (kind == "gradgrad" and entry.supports_gradgrad)
@@ -37,41 +26,30 @@ def module_groups(dtypes: Sequence[str], kinds: Sequence[Kind]) -> Iterator[Grou
 
 
 def _phases(entry: Any, kind: Kind, dtype: str) -> list[str]:
-    """Evaluation counts for itself only where the module behaves differently then."""
     return [
         phase
-        for phase, training in PHASES.items()
-        if (training or entry.train_and_eval_differ)
-        and not is_skipped(entry, "TestModule", f"test_{kind}", DTYPES[dtype], training=training)
+        for phase in phases(entry)
+        if not is_skipped(entry, "TestModule", f"test_{kind}", DTYPES[dtype], training=PHASES[phase])
     ]
 
 
 def cases(group: Group) -> Iterator[Case]:
-    entry = _entries()[group.operator]
+    entry = entries("module_db")[group.operator]
     order = "gradcheck" if group.kind == "grad" else "gradgradcheck"
     checks = (Check(order, {"check_batched_grad": True, "nondet_tol": 0.0}),)  # type: ignore[arg-type]
     for phase in _phases(entry, group.kind, group.dtype):
-        # Modules draw their parameters while the samples are made.
-        torch.manual_seed(0)
-        samples = entry.module_inputs_func(
-            entry, device="cpu", dtype=DTYPES[group.dtype], requires_grad=True, training=PHASES[phase]
-        )
-        for number, sample in enumerate(samples):
+        for number, sample in enumerate(drawn(entry, group.dtype, phase)):
             if sample.forward_input is not None:
-                for part, fn, inputs in _subjects(entry, sample, DTYPES[group.dtype], training=PHASES[phase]):
+                for part, fn, inputs in _subjects(entry, sample, DTYPES[group.dtype], phase):
                     yield Case(f"{group}/{phase}.{number}.{part}", fn, inputs, checks)
 
 
 def _subjects(
-    entry: Any, sample: Any, dtype: torch.dtype, *, training: bool
+    entry: Any, sample: Any, dtype: torch.dtype, phase: str
 ) -> Iterator[tuple[str, Callable[..., object], tuple[object, ...]]]:
     """First everything that requires grad, then the inputs with one parameter (or keyword) at a time."""
-    made = sample.constructor_input
-    module: Module = entry.module_cls(*made.args, **made.kwargs).to(dtype).train(training)
+    module = made(entry, sample, dtype, phase)
     args, kwargs = sample.forward_input.args, sample.forward_input.kwargs
-    if entry.is_lazy:
-        with torch.no_grad():
-            module(*args, **kwargs)
     tensors = {name: x for name, x in kwargs.items() if isinstance(x, Tensor)}
     others = {name: x for name, x in kwargs.items() if name not in tensors}
     parameters = tuple(module.parameters())

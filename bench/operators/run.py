@@ -10,11 +10,13 @@ from pathlib import Path
 
 from bench.operators.cases import KINDS, Kind, fraction_of
 from bench.operators.checkers import MODES, NAMES, Candidate, Mode, load
-from bench.operators.databases import DATABASES, DTYPES, Group, Size, groups
+from bench.operators.databases import DATABASES, DTYPES, Group, groups
 from bench.operators.measure import Effort, Outcome
-from bench.operators.pool import run_all
 from bench.operators.store import Store
-from bench.operators.worker import Finished, Task
+from bench.operators.worker import Task
+from bench.operators.worker import outcomes_of as judged
+from gradproof.sweep.worker import Done
+from gradproof.torch.catalogue.entries import Size
 
 ALL_DATABASES = (*DATABASES, "module_db")
 DEFAULT_STORE = Path(".bench") / "operators.sqlite"
@@ -89,12 +91,12 @@ def run(
         for group in chosen
     ]
     try:
-        for task, message in run_all(tasks, jobs):
-            if isinstance(message, Finished):
+        for task, message in judged(tasks, jobs):
+            if isinstance(message, Done):
                 progress.groups_done += 1
                 progress.last = str(task.group)
                 if message.trouble:
-                    progress.troubles.append(f"{task.group}: {message.trouble}")
+                    progress.troubles.append(f"{task.group}: {message.trouble.strip()[-300:]}")
             else:
                 store.add(message)
                 progress.cases_done += 1

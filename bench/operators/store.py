@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from bench.operators.checkers import Candidate
 from bench.operators.measure import Outcome
+from gradproof.sweep.store import opened
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS outcomes (
@@ -27,13 +27,7 @@ class Store:
     versions: Mapping[str, str]
 
     def __post_init__(self) -> None:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._database = sqlite3.connect(self.path)
-        # A write-ahead log survives kill -9 and costs no disk flush for every case.
-        self._database.execute("PRAGMA journal_mode=WAL")
-        self._database.execute("PRAGMA synchronous=NORMAL")
-        self._database.execute(_SCHEMA)
-        self._database.commit()
+        self._database = opened(self.path, _SCHEMA)
 
     def add(self, outcomes: Iterable[Outcome]) -> None:
         with self._database:

@@ -1,21 +1,22 @@
-"""The process that runs the cases: whatever happens to it, the parent goes on."""
+"""The tasks of a run, in worker processes that are watched: what one died of is an outcome."""
 
 from __future__ import annotations
 
-import contextlib
-import signal
-import warnings
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
-from multiprocessing.connection import Connection
 
 import torch
 
 from bench.operators.cases import Case, Check, fraction_of
 from bench.operators.checkers import MODES, Candidate, Checker, load
 from bench.operators.databases import Group
-from bench.operators.measure import Effort, Outcome, measure
+from bench.operators.measure import Effort, Label, Outcome, measure
+from gradproof.sweep.child import Limits, Lost
+from gradproof.sweep.pool import Pool
+from gradproof.sweep.row import Ending
+from gradproof.sweep.worker import Done, Started
 
 
 @dataclass(frozen=True)
@@ -38,44 +39,9 @@ class Task:
         return set(names[: self.most or None])
 
 
-@dataclass(frozen=True)
-class Started:
-    """Sent before each check, so that the parent knows whom to blame if nothing more comes."""
-
-    case: str
-    candidate: Candidate
-
-
-@dataclass(frozen=True)
-class Finished:
-    """No more cases; `trouble` where the samples themselves could not be made."""
-
-    trouble: str = ""
-
-
-Message = Started | list[Outcome] | Finished
-
-
-def work(connection: Connection) -> None:
-    """Tasks in, messages out, for as long as there is somebody at the other end."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    warnings.simplefilter("ignore")
-    torch.set_num_threads(1)
-    with contextlib.suppress(EOFError, ConnectionError):
-        while True:
-            _answer(connection, connection.recv())
-
-
-def _answer(connection: Connection, task: Task) -> None:
-    trouble = ""
-    try:
-        for message in _run(task, connection):
-            connection.send(message)
-    except ConnectionError:
-        raise
-    except Exception as error:  # noqa: BLE001 - a sample that cannot be made must not end the run
-        trouble = f"{type(error).__name__}: {error}"[:300]
-    connection.send(Finished(trouble))
+WORK = "bench.operators.worker:work"
+# A check limits its own processor time; on a busy machine or in one long call it may take this much more by the clock.
+SLACK, GRACE = 4.0, 20.0
 
 
 @cache
@@ -93,13 +59,40 @@ def _loaded(name: str) -> Checker:
     return checker
 
 
-def _run(task: Task, connection: Connection) -> Iterator[list[Outcome]]:
+def work(task: Task) -> Iterator[Started | list[Outcome]]:
+    """Runs in a worker. Each case is announced, and each candidate, so that a crash has its outcome."""
+    torch.set_num_threads(1)
     checkers = {name: _loaded(name) for name in {each.checker for each in task.candidates}}
     wanted = task.names()
     for case in task.group.cases():
         pending = task.pending(case.name) if case.name in wanted else ()
         if pending:
-            yield measure(
-                case, pending, checkers, task.effort,
-                lambda candidate, name=case.name: connection.send(Started(name, candidate)),
-            )  # fmt: skip
+            yield from measure(case, pending, checkers, task.effort)
+
+
+def outcomes_of(tasks: Sequence[Task], jobs: int) -> Iterator[tuple[Task, list[Outcome] | Done]]:
+    """Outcomes as they come, and Done once for each task, in whatever order."""
+    limit = max((task.effort.limit for task in tasks), default=0.0)
+    with Pool(WORK, jobs, Limits(seconds=SLACK * limit + GRACE, memory=0)) as pool:
+        for task in tasks:
+            pool.put(task)
+        finished: dict[str, set[tuple[str, Candidate]]] = defaultdict(set)
+        for task, message in pool.run():
+            own = finished[str(task.group)]
+            if not isinstance(message, Lost):
+                if isinstance(message, list):
+                    own |= {(each.case, each.candidate) for each in message}
+                yield task, message
+            elif message.label is None:
+                yield task, Done(f"the process ended ({message.code}) before any check")
+            else:
+                lost = _lost(message)
+                own.add((lost.case, lost.candidate))
+                yield task, [lost]
+                pool.put_first(replace(task, finished=task.finished | own))
+
+
+def _lost(message: Lost) -> Outcome:
+    assert isinstance(message.label, Label)
+    verdict = "timeout" if message.ending is Ending.TOO_LONG else f"crash:{message.code}"
+    return Outcome(message.label.case, message.label.candidate, verdict, "", message.seconds, 1, 0)

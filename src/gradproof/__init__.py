@@ -6,6 +6,7 @@ from gradproof.errors import GradcheckError, Unsupported, UsageError
 from gradproof.program import Leaf, Program
 from gradproof.result import Comparison, Diagnosis, Finding, Report, Result, Verdict
 from gradproof.settings import Budget, Settings, Tolerance
+from gradproof.sweep import sweep
 
 __all__ = [
     "Budget",
@@ -28,5 +29,6 @@ __all__ = [
     "case",
     "check",
     "check_program",
+    "sweep",
 ]
 __version__ = "0.1.0"

@@ -3,6 +3,9 @@
 An adapter is a module with `owns(fn, args, kwargs)` and `program_of(fn, args, kwargs, wrt)`. It is imported only when
 its framework already is: arrays of a framework that nobody has imported cannot be among the arguments. Third parties
 add one by an entry point of the group `gradproof.adapters`, named after the framework's top module.
+
+Derivatives that the user wrote by hand come with the call, as `derivative=`; an adapter that can use them has
+`program_with(fn, args, kwargs, wrt, derivative)` too, and gets every call that its framework owns.
 """
 
 from __future__ import annotations
@@ -14,12 +17,19 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any, Protocol
 
+from gradproof.contracts.suite import Suite
 from gradproof.errors import UsageError
 from gradproof.program import Program
 
 GROUP = "gradproof.adapters"
 # Framework to adapter, in the order in which they are asked.
-BUILT_IN = {"torch": "gradproof.torch.adapter"}
+BUILT_IN = {
+    "torch": "gradproof.torch.adapter",
+    "jax": "gradproof.jax.adapter",
+    "numpy": "gradproof.numpy.adapter",
+}
+# The package that a program's class comes from, to the function that holds it to its framework's own contracts.
+SUITES = {"gradproof.torch": "gradproof.torch.contracts.suite"}
 
 
 class Adapter(Protocol):
@@ -34,7 +44,11 @@ class Adapter(Protocol):
 
 
 def program_of(
-    fn: Callable[..., Any], args: Any, kwargs: Mapping[str, Any] | None, wrt: str | Sequence[str] | None
+    fn: Callable[..., Any],
+    args: Any,
+    kwargs: Mapping[str, Any] | None,
+    wrt: str | Sequence[str] | None,
+    derivative: Any = None,
 ) -> Program:
     if not callable(fn):
         raise UsageError(f"the first argument must be the function to check, got {fn!r}; write check(fn, (x,))")
@@ -43,13 +57,34 @@ def program_of(
             f"kwargs must be a dict of keyword arguments, got {kwargs!r}; write check(fn, (x,), {{'scale': 2.0}})"
         )
     named = dict(kwargs or {})
-    adapters = [load() for framework, load in _known() if framework in sys.modules]
-    for adapter in adapters:
+    adapters = [(framework, load()) for framework, load in _known() if sys.modules.get(framework)]
+    for framework, adapter in adapters:
         if adapter.owns(fn, args, named):
-            return adapter.program_of(fn, args, named, wrt)
-    if adapters:  # it says in its own words what is missing
-        return adapters[0].program_of(fn, args, named, wrt)
+            if derivative is None:
+                return adapter.program_of(fn, args, named, wrt)
+            return _with_derivative(framework, adapter)(fn, args, named, wrt, derivative)
+    # Somebody says in its own words what is missing.
+    if derivative is not None:
+        return _with_derivative(*adapters[-1])(fn, args, named, wrt, derivative)
+    if adapters:
+        return adapters[0][1].program_of(fn, args, named, wrt)
     raise UsageError("none of the arguments is a tensor of a supported framework; write check(fn, (torch.randn(3),))")
+
+
+def _with_derivative(framework: str, adapter: Adapter) -> Callable[..., Program]:
+    found: Callable[..., Program] | None = getattr(adapter, "program_with", None)
+    if found is None:
+        raise UsageError(
+            f"derivative= is for NumPy arrays; the arguments are {framework}'s, which differentiates the function "
+            "itself; write check(fn, args) without it, or pass NumPy arrays"
+        )
+    return found
+
+
+def suite_of(program: Program) -> Suite | None:
+    """An adapter only translates; whoever judges its programs sits above it, and is found here."""
+    module = SUITES.get(type(program).__module__.rpartition(".")[0])
+    return None if module is None else import_module(module).check_contracts
 
 
 @functools.cache

@@ -5,6 +5,7 @@ A framework's folder may hold a module `arguments` with `array(values, dtype)` a
 
 from __future__ import annotations
 
+import functools
 import random
 import sys
 from collections.abc import Iterator
@@ -36,6 +37,7 @@ def installed() -> str:
     return next(name for name in FRAMEWORKS if find_spec(name) is not None)
 
 
+@functools.cache
 def arrays_of(framework: str) -> Arrays:
     if framework not in FRAMEWORKS or find_spec(framework) is None:
         have = [name for name in FRAMEWORKS if find_spec(name) is not None]

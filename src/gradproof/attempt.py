@@ -30,7 +30,7 @@ def attempt(case: Case, seed: int, options: Mapping[str, Any]) -> Result:
             _known(call.options)
             result = check(call.fn, call.args, call.kwargs, **{"seed": seed, **call.options, **options})
     except Exception as raised:  # noqa: BLE001  a case may raise anything
-        sentence = f"{type(raised).__name__}: {raised}{_where(raised)}"
+        sentence = f"{type(raised).__name__}: {raised}{where(raised)}"
         return failed(case.name, sentence, seed, options, time.perf_counter() - started)
     return replace(result, name=case.name)
 
@@ -61,7 +61,7 @@ def failed(name: str, sentence: str, seed: int, options: Mapping[str, Any], seco
     )
 
 
-def _where(raised: BaseException) -> str:
+def where(raised: BaseException) -> str:
     """The innermost line that is the user's."""
     frames = [frame for frame in traceback.extract_tb(raised.__traceback__) if not frame.filename.startswith(_PACKAGE)]
     return f" ({frames[-1].filename}:{frames[-1].lineno}, in {frames[-1].name})" if frames else ""

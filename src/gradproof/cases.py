@@ -37,15 +37,29 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
+class Traits:
+    """What is known of a case before it is made; empty where nothing is. Sweeps select by these and group by them."""
+
+    operator: str = ""
+    family: str = ""
+    dtype: str = ""
+    device: str = ""
+
+
+UNKNOWN = Traits()
+
+
+@dataclass(frozen=True, slots=True)
 class Case:
     """`name` is stable and unique in its catalogue. `make` builds the call, each time the same for the same seed."""
 
     name: str
     make: Callable[[int], Call]
+    traits: Traits = UNKNOWN
 
 
 class Catalogue(Protocol):
-    """Anything that yields cases lazily."""
+    """Anything that yields cases lazily. One that is also `Narrowable` or `Searchable` saves a sweep work."""
 
     def cases(self) -> Iterator[Case]: ...
 

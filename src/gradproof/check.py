@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,12 +19,13 @@ from gradproof.adapters import program_of
 from gradproof.audit import audit
 from gradproof.errors import BudgetSpent, GradcheckError, Unsupported
 from gradproof.evidence.wording import budget_spent, unsupported
-from gradproof.examine import Examined, examine
+from gradproof.examine import Examined
+from gradproof.linearize import examine_modes
 from gradproof.metered import Metered
-from gradproof.program import Program
+from gradproof.program import Program, offers_of
 from gradproof.reference.steps import signed
 from gradproof.result import Cost, Result, Verdict, worst_of
-from gradproof.settings import Budget, Effort, Settings, Tolerance
+from gradproof.settings import Budget, Detail, Effort, Settings, Tolerance
 
 
 def check(
@@ -31,6 +33,7 @@ def check(
     args: Any = (),
     kwargs: Mapping[str, Any] | None = None,
     *,
+    derivative: Any = None,
     wrt: str | Sequence[str] | None = None,
     modes: str | Sequence[str] | None = None,
     order: int = 1,
@@ -38,20 +41,29 @@ def check(
     tolerance: float | Tolerance | None = None,
     seed: int | None = None,
     budget: int | Budget | None = None,
+    detail: Detail = "summary",
+    nondet_tol: float = 0.0,
+    contracts: str | Sequence[str] = "all",
 ) -> Result:
     """Tell whether the derivatives of `fn` at these arguments are right. Never raises for a wrong gradient.
 
     fn: any callable on tensors, or an `nn.Module`, whose named parameters are then checked too.
     args: one tensor, or a tuple or list of positional arguments: tensors, containers of tensors, other objects.
+    derivative: what you wrote by hand for a function of NumPy arrays: `{"jac": jac}`, or `vjp`, `jvp`, `grad`, `hess`,
+        `hessp`, several at once; see `gradproof.numpy`.
     wrt: paths of the inputs to differentiate, such as `"args[0]"`, `"params.*"`. Default: those that require grad,
         or all floating and complex ones when none does.
-    modes: `"reverse"`, `"forward"`, or both. Default: all that exist.
+    modes: `"reverse"`, `"forward"`, or both, and `"linearize"` for JAX. Default: reverse and forward, as they exist.
     order: 1, or 2 to check second derivatives as well, and so on.
     effort: `"auto"`, `"exhaustive"` (every entry of the Jacobian), or a number of random probes (any size).
     tolerance: accepted deviation, relative to the larger of the entry and the rms of its block. Default: from the
         dtype, 1e-5 in double.
     seed: of the random directions. Default: a fresh one, printed; the same seed gives the same result.
     budget: `Budget(calls=..., seconds=...)`, or a number of calls: the best verdict within it.
+    detail: `"plots"` records the most telling derivative at many steps too, for the plots of a report (about thirty
+        evaluations more).
+    nondet_tol: how far two runs of the function, or of its backward, may be apart (beyond rounding).
+    contracts: properties to check beside the numbers, such as `("linear", "pure")`. Default: all that apply; `"none"`.
     """
     settings = Settings.validated(
         modes=modes,
@@ -60,10 +72,13 @@ def check(
         tolerance=tolerance,
         seed=recording.seed(seed),
         budget=budget,
+        detail=detail,
+        nondet_tol=nondet_tol,
+        contracts=contracts,
     )
     state = random.getstate()  # adapters look after their frameworks' streams; this one belongs to none
     try:
-        return recording.told(check_program(program_of(fn, args, kwargs, wrt), settings))
+        return recording.told(check_program(program_of(fn, args, kwargs, wrt, derivative), settings))
     finally:
         random.setstate(state)
 
@@ -81,6 +96,7 @@ def assert_gradients(
 def check_program(program: Program, settings: Settings) -> Result:
     """The same for a program made by any adapter."""
     started = time.perf_counter()
+    settings = replace(settings, order=max(settings.order, offers_of(program).order))
     generator = np.random.default_rng(settings.seed)
     metered = Metered(program, settings.budget, started)
     examined = Examined()
@@ -88,7 +104,8 @@ def check_program(program: Program, settings: Settings) -> Result:
         try:
             if order > 1:
                 metered = metered.gradient(signed(generator, metered.value.size))
-            examined = examined.joined(examine(metered, settings, order, generator))
+            if order >= settings.lowest:
+                examined = examined.joined(examine_modes(metered, settings, order, generator))
         except BudgetSpent as spent:
             examined = examined.joined(Examined(findings=(budget_spent(str(spent)),)))
             break
@@ -113,4 +130,5 @@ def check_program(program: Program, settings: Settings) -> Result:
         cost=Cost(tally.evaluations, tally.pulls, tally.pushes, time.perf_counter() - started),
         seed=settings.seed,
         settings=settings,
+        traces=examined.traces,
     )

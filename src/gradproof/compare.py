@@ -33,10 +33,13 @@ def tolerance_for(settings: Settings, program: Program) -> Tolerance:
     if settings.tolerance is not None:
         return settings.tolerance
     coarsest = precision.coarsest(program.inputs + program.outputs)
+    # What differs from run to run cannot be judged more closely than that.
+    absolute = settings.nondet_tol
     if coarsest is precision.DOUBLE:
-        return Tolerance(relative=DOUBLE_TOLERANCE)
+        return Tolerance(relative=DOUBLE_TOLERANCE, absolute=absolute)
     terms = max(program.point.size, program.value.size, 2)
-    return Tolerance(relative=ROUNDINGS[coarsest.name] * coarsest.roundoff * (1.0 + np.log2(terms) / 8.0))
+    relative = ROUNDINGS[coarsest.name] * coarsest.roundoff * (1.0 + np.log2(terms) / 8.0)
+    return Tolerance(relative=relative, absolute=absolute)
 
 
 def entry_tolerance(numeric: Array, scale: float | Array, tolerance: Tolerance) -> Array:

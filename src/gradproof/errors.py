@@ -42,3 +42,17 @@ class GradcheckError(RuntimeError):
     def __init__(self, message: str, result: Result | None = None) -> None:
         super().__init__(message)
         self.result = result
+
+
+class NonDifferentiableWarning(UserWarning):
+    """The function has a kink at this point; its gradient is one of several valid ones."""
+
+
+class UndecidedWarning(UserWarning):
+    """The gradient agrees as far as could be told, which is less far than the tolerance asks for."""
+
+
+def first_line(error: BaseException) -> str:
+    """The first sentence or line of a message; those of frameworks run over whole screens."""
+    line = next(iter(str(error).strip().splitlines()), "") or type(error).__name__
+    return line if len(line) <= 160 else line[:157] + "..."

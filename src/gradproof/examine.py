@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from gradproof.adapters import suite_of
 from gradproof.compare import tolerance_for
+from gradproof.contracts.adjoint import blocks, check_adjoint
 from gradproof.contracts.linear import check_linear, combination, loudness
-from gradproof.contracts.repeatable import check_values
+from gradproof.contracts.repeatable import check_pulls, check_values
+from gradproof.contracts.suite import Kept, Terms
+from gradproof.contracts.symmetric import check_symmetric, check_symmetric_by_probes
 from gradproof.diagnose.findings import explained, mismatches
 from gradproof.errors import BudgetSpent, Unsupported
-from gradproof.evidence import exhaustive, probes
+from gradproof.evidence import exhaustive, probes, sparse
 from gradproof.evidence.gathered import Gathered, Task
-from gradproof.evidence.plan import Plan, plans
-from gradproof.evidence.wording import budget_spent, not_finite, undecided, unsupported
+from gradproof.evidence.measure import draw, measure
+from gradproof.evidence.nans import not_finite
+from gradproof.evidence.plan import PROBES, Plan, plans
+from gradproof.evidence.sums import Sums, modes, pulls, pushes
+from gradproof.evidence.trace import trace
+from gradproof.evidence.wording import budget_spent, undecided, unsupported, worded
 from gradproof.metered import Metered
-from gradproof.program import Array
+from gradproof.picture import Trace
+from gradproof.program import Array, offers_of
+from gradproof.reference.complexstep import ComplexStep
 from gradproof.reference.steps import coordinate_steps, fixed_steps, signed
 from gradproof.reference.widest import widest
 from gradproof.result import Comparison, Finding, Power, Verdict
@@ -32,6 +42,7 @@ class Examined:
     notes: tuple[str, ...] = ()
     power: Power | None = None
     empty: bool = False
+    traces: tuple[Trace, ...] = ()
 
     def joined(self, other: Examined) -> Examined:
         weaker = max((p for p in (self.power, other.power) if p), key=lambda power: power.relative, default=None)
@@ -41,46 +52,89 @@ class Examined:
             tuple(dict.fromkeys(self.notes + other.notes)),
             weaker,
             self.empty or other.empty,
+            self.traces + other.traces,
         )
 
 
 def examine(program: Metered, settings: Settings, order: int, generator: np.random.Generator) -> Examined:
     if program.point.size == 0 or program.value.size == 0:
         return Examined(notes=("there are no entries: inputs or outputs are empty",), empty=True)
-    findings = check_values(program, settings.jitter)
+    findings = check_values(program, settings.nondet_tol)
     if findings:
         return Examined(findings=findings)
     reference, note = widest(program)
+    steps = coordinate_steps(reference) if settings.step is None else fixed_steps(reference, settings.step)
     task = Task(
         program,
         reference,
-        settings.modes or MODES,
+        settings.modes or tuple(mode for mode in MODES if mode in offers_of(program).modes),
         tolerance_for(settings, program),
         order,
         generator,
-        coordinate_steps(reference) if settings.step is None else fixed_steps(reference, settings.step),
+        steps,
+        settings.contracts,
+        settings.nondet_tol,
+        ComplexStep.of(reference, steps, settings.seed),
     )
     gathered: Gathered | None = None
     reason = ""
     for plan in plans(program, settings):
         try:
-            gathered, reason = (
-                (_exhaustive(task, settings) if plan.probes == 0 else _probe(task, plan, settings)),
-                plan.reason,
-            )
+            gathered, reason = _gathered(task, plan, settings), plan.reason
         except BudgetSpent as spent:
             if gathered is None:
                 return Examined(findings=(budget_spent(str(spent)),), notes=program.notes)
             reason += f"; {spent}"
     assert gathered is not None
-    findings += not_finite(program) + gathered.findings
+    findings += not_finite(task) + gathered.findings
     if not gathered.comparisons and all(finding.verdict is Verdict.RIGHT for finding in findings):
         findings += (unsupported(f"a derivative of order {order}", "no mode of it exists", Verdict.UNSUPPORTED),)
-    findings = explained(task, findings)
+    kept = _own_contracts(task, program, settings)
+    findings = explained(task, findings + kept.findings)
     findings += mismatches(task, gathered.comparisons, findings)
     findings += tuple(undecided(c) for c in gathered.comparisons if c.verdict is Verdict.UNDECIDED)
+    findings = worded(findings, offers_of(program).words)
     prefix = f"order {order}: " if settings.order > 1 else ""
-    return Examined(gathered.comparisons, findings, (prefix + reason, *note, *program.notes), gathered.power)
+    # A stream of its own, so that asking for plots changes no verdict.
+    stream = np.random.default_rng([settings.seed, order])
+    traces = trace(task, gathered.comparisons, findings, stream) if settings.detail == "plots" else ()
+    exact = task.exact.notes if task.exact else ()
+    notes = (prefix + reason, *note, *exact, *program.notes, *kept.notes)
+    return Examined(gathered.comparisons, findings, notes, gathered.power, traces=traces)
+
+
+def _own_contracts(task: Task, program: Metered, settings: Settings) -> Kept:
+    """Those of the program's framework, which are about the rule itself: the first order says it all."""
+    if task.order > 1 or "reverse" not in task.modes or not settings.contracts:
+        return Kept()
+    # A stream of its own: what else is drawn does not depend on the contracts.
+    generator = np.random.default_rng((settings.seed, len(settings.contracts)))
+    suite = suite_of(program.inner)
+    try:
+        if suite is not None:
+            terms = Terms(settings.contracts, task.tolerance, settings.nondet_tol, generator, program.affords)
+            return suite(program.inner, terms)
+        if "repeatable" in settings.contracts:
+            return Kept(check_pulls(program, generator, settings.nondet_tol))
+    except (BudgetSpent, Unsupported) as missing:
+        return Kept(notes=(f"contracts left out: {missing}",))
+    return Kept()
+
+
+def _gathered(task: Task, plan: Plan, settings: Settings) -> Gathered:
+    if plan.grouping is None:
+        return _exhaustive(task, settings) if plan.probes == 0 else _probe(task, plan, settings)
+    # The author's own matrix is looked at as such; other modes, if any, by probes.
+    others = tuple(mode for mode in task.modes if mode != sparse.MODE)
+    gathered = sparse.gather(task, plan.grouping, ())
+    if not others:
+        return gathered
+    further = _probe(replace(task, modes=others), replace(plan, probes=PROBES), settings)
+    return Gathered(
+        gathered.comparisons + further.comparisons,
+        gathered.findings + further.findings,
+        further.power or gathered.power,
+    )
 
 
 def _exhaustive(task: Task, settings: Settings) -> Gathered:
@@ -96,7 +150,23 @@ def _exhaustive(task: Task, settings: Settings) -> Gathered:
                 analytic[mode] = exhaustive.columns(task)
         except Unsupported as missing:
             findings += (_missing(mode, missing, settings),)
-    return exhaustive.gather(task, analytic, findings)
+    gathered = exhaustive.gather(task, analytic, findings)
+    return gathered.with_findings(_between_modes(task, analytic, gathered))
+
+
+def _between_modes(task: Task, analytic: dict[str, Array], gathered: Gathered) -> tuple[Finding, ...]:
+    """Contracts that need no numeric side: the modes against each other, and a Hessian against its transpose. They are
+    held where the numbers are right."""
+    found: tuple[Finding, ...] = ()
+    if not gathered.plainly_right:
+        return found
+    if "adjoint" in task.contracts and len(analytic) == 2:
+        pairs = blocks(task.program, analytic["reverse"], analytic["forward"])
+        found += check_adjoint(task.program, pairs, gathered.comparisons, task.tolerance)
+    if "symmetric" in task.contracts and task.order > 1 and analytic:
+        jacobian = next(iter(analytic.values()))
+        found += check_symmetric(task.program, jacobian, task.tolerance)
+    return found
 
 
 def _rows(task: Task) -> tuple[Array, tuple[Finding, ...]]:
@@ -110,24 +180,26 @@ def _rows(task: Task) -> tuple[Array, tuple[Finding, ...]]:
     pulled = program.pull(np.vstack([np.eye(count), quiet * mixed]))
     rows = pulled[:-1]
     expected = np.einsum("k,ki->i", mixed, rows)
-    findings = check_linear(program, mixed, alone, expected, task.tolerance)
-    if not findings:
-        findings = check_linear(program, quiet * mixed, pulled[-1], quiet * expected, task.tolerance)
+    findings: tuple[Finding, ...] = ()
+    if "linear" in task.contracts:
+        findings = check_linear(program, mixed, alone, expected, task.tolerance, task.nondet_tol) or check_linear(
+            program, quiet * mixed, pulled[-1], quiet * expected, task.tolerance, task.nondet_tol
+        )
     return np.ascontiguousarray(rows.T), findings
 
 
 def _probe(task: Task, plan: Plan, settings: Settings) -> Gathered:
     """A few signed probes of all leaves at once."""
-    drawn = [probes.draw(task) for _ in range(plan.probes)]
+    drawn = [draw(task) for _ in range(plan.probes)]
     findings: tuple[Finding, ...] = ()
-    analytic: list[dict[str, probes.Sums]] = [{} for _ in drawn]
+    analytic: list[dict[str, Sums]] = [{} for _ in drawn]
     for mode in task.modes:
         try:
             if mode == "reverse":
-                sums, found = probes.pulls(task, drawn)
+                sums, found = pulls(task, drawn)
                 findings += found
             else:
-                sums = probes.pushes(task, drawn)
+                sums = pushes(task, drawn)
         except Unsupported as missing:
             findings += (_missing(mode, missing, settings),)
             continue
@@ -136,9 +208,13 @@ def _probe(task: Task, plan: Plan, settings: Settings) -> Gathered:
     if not analytic[0] or any(finding.verdict is Verdict.WRONG for finding in findings):
         # A backward that is not even linear has no Jacobian to look for entries in.
         return Gathered((), findings, None)
-    outcomes = [probes.measure(task, probe, sides) for probe, sides in zip(drawn, analytic, strict=True)]
-    gathered = probes.gather(task, outcomes)
-    return Gathered(gathered.comparisons, findings + gathered.findings, gathered.power)
+    gathered = probes.gather(task, measure(task, drawn, analytic))
+    if gathered.plainly_right:
+        if "adjoint" in task.contracts and len(analytic[0]) == 2:
+            findings += check_adjoint(task.program, modes(task, drawn, analytic), gathered.comparisons, task.tolerance)
+        if "symmetric" in task.contracts and task.order > 1 and "reverse" in analytic[0]:
+            findings += check_symmetric_by_probes(task.program, task.generator, task.tolerance)
+    return gathered.with_findings(findings)
 
 
 def _missing(mode: str, missing: Unsupported, settings: Settings) -> Finding:

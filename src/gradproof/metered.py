@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from gradproof.errors import BudgetSpent
-from gradproof.program import Array, Leaf, Program, Skipped, Tally
+from gradproof.errors import BudgetSpent, Unsupported
+from gradproof.program import Array, ComplexArray, Leaf, Offers, Program, Skipped, Tally, offers_of
 from gradproof.settings import Budget
 
 
@@ -54,6 +54,19 @@ class Metered:
     def batched(self) -> bool:
         return self.inner.batched
 
+    @property
+    def offers(self) -> Offers:
+        offered = offers_of(self.inner)
+        inner = offered.complex_values
+        if inner is None:
+            return offered
+
+        def complex_values(points: ComplexArray) -> ComplexArray:
+            self.reserve(len(points))
+            return inner(points)
+
+        return replace(offered, complex_values=complex_values)
+
     def values(self, points: Array) -> Array:
         self.reserve(len(points))
         return self.inner.values(points)
@@ -72,6 +85,13 @@ class Metered:
 
     def gradient(self, cotangent: Array) -> Metered:
         return Metered(self.inner.gradient(cotangent), self.budget, self.started)
+
+    def linearized(self) -> Metered:
+        """The same program with a linearisation for its forward mode, where its framework has one."""
+        linearized = getattr(self.inner, "linearized", None)
+        if linearized is None:
+            raise Unsupported("only JAX functions can be linearized")
+        return Metered(linearized(), self.budget, self.started)
 
     def widened(self) -> Metered:
         return Metered(self.inner.widened(), self.budget, self.started)

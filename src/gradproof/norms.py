@@ -20,6 +20,14 @@ def rows_dot(rows: Array, vector: Array) -> Array:
     return np.asarray(np.einsum("ki,i->k", rows, vector))
 
 
+def rows_weighed(rows: Array, weights: Array) -> Array:
+    """The same, but what has no weight does not count, not even where it is not finite."""
+    total = rows_dot(rows, weights)
+    if np.isfinite(total).all() or weights.all():
+        return total
+    return np.asarray(np.sum(np.where(weights == 0, 0.0, rows * weights), axis=1))
+
+
 def largest(values: Array) -> float:
     """The largest absolute value, without a copy; 0 when there are none."""
     return max(float(np.max(values, initial=0.0)), -float(np.min(values, initial=0.0)))

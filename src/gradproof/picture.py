@@ -18,7 +18,7 @@ from gradproof.program import Array
 
 SIDE = 64
 # Numbers in a heat map are for reading: these many digits of the derivatives, and of everything else.
-DIGITS, FEW_DIGITS = 9, 4
+DIGITS, FEW_DIGITS = 7, 3
 
 
 @dataclass(frozen=True, slots=True)

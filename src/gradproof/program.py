@@ -16,7 +16,7 @@ Conventions, stated here once and used everywhere:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import Protocol
@@ -26,6 +26,8 @@ from numpy.typing import NDArray
 
 # Any float64 array; the name of the variable says whether it is a vector or rows of them.
 Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+ComplexArray = NDArray[np.complex128]
 
 
 @dataclass(frozen=True)
@@ -90,8 +92,37 @@ class Skipped:
     reason: str
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class Stored:
+    """The entries of a sparse Jacobian that its author stores, each once; all others are claimed to be zero."""
+
+    outputs: Indices
+    inputs: Indices
+    values: Array
+
+
+@dataclass(frozen=True, slots=True)
+class Offers:
+    """What a program may have beyond the protocol: the modes its author wrote (others are not missed), up to which
+    order; the stored entries of its Jacobian; the function at complex points (k, N) -> (k, M), where every coordinate
+    is a complex number of its own; and what the author calls "backward" and "the forward rule"."""
+
+    modes: tuple[str, ...] = ("reverse", "forward")
+    order: int = 1
+    stored: Callable[[], Stored] | None = None
+    complex_values: Callable[[ComplexArray], ComplexArray] | None = None
+    words: tuple[tuple[str, str], ...] = ()
+
+
+def offers_of(program: Program) -> Offers:
+    """A program says so by an attribute `offers`; one without it offers nothing more."""
+    found = getattr(program, "offers", None)
+    return found if isinstance(found, Offers) else Offers()
+
+
 class Program(Protocol):
-    """What an adapter supplies. All other operators are derived from it in the core."""
+    """What an adapter supplies. All other operators are derived from it in the core. See `Offers` for what it may
+    have in addition."""
 
     @property
     def name(self) -> str:
@@ -163,3 +194,10 @@ def leaf_at(leaves: Sequence[Leaf], coordinate: int) -> Leaf:
         if leaf.start <= coordinate < leaf.stop:
             return leaf
     raise IndexError(f"no leaf holds coordinate {coordinate}")
+
+
+def read_only(array: Array) -> Array:
+    """The same numbers, safe to hand out."""
+    view = array.view()
+    view.flags.writeable = False
+    return view

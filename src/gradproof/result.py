@@ -87,6 +87,11 @@ class Entry:
     def deviation(self) -> float:
         return max(abs(self.analytic - self.numeric) - self.spread, 0.0)
 
+    @property
+    def excess(self) -> float:
+        """The deviation in units of the tolerance."""
+        return float(in_tolerances(np.array(self.deviation), np.array(self.tolerance)))
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Table:
@@ -178,7 +183,7 @@ class Comparison:
     def excess(self) -> float:
         """How many tolerances off: of the worst entry, or of all numbers where none was singled out."""
         if self.worst is not None:
-            return float(in_tolerances(np.array(self.worst.deviation), np.array(self.worst.tolerance)))
+            return self.worst.excess
         if isinstance(self.source, Digest):
             return self.source.excess
         return float(np.max(in_tolerances(self.deviation, self.tolerance), initial=0.0))

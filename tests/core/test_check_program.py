@@ -334,3 +334,11 @@ def test_a_large_offset_does_not_drown_the_derivative(size: int) -> None:
     x = point(size)
     assert run(elementwise(lambda p: 1e4 + np.sin(p), np.cos, x)).ok
     assert run(elementwise(lambda p: 1e4 + np.sin(p), lambda p: 1.01 * np.cos(p), x)).verdict is Verdict.WRONG
+
+
+def test_linearize_is_no_mode_of_a_program_that_cannot_be_linearized() -> None:
+    program = HandProgram(np.sin, np.diag(np.cos([0.5, 1.0])), np.array([0.5, 1.0]))
+    result = check_program(program, Settings.validated(modes=("reverse", "linearize"), seed=1))
+    assert result.verdict is Verdict.UNSUPPORTED
+    assert {comparison.mode for comparison in result.comparisons} == {"reverse"}
+    assert "linearize mode does not exist here: only JAX functions" in result.findings[-1].sentence

@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch.autograd.function import once_differentiable
 
+import gradproof
 from gradproof.errors import Unsupported
 from gradproof.program import Array
 from gradproof.torch import TorchProgram, program_of
@@ -229,3 +230,30 @@ def test_what_cannot_be_widened() -> None:
         program_of(lambda x: x.float().sin(), draw(2, dtype=torch.float32)).widened()
     complex_wide = program_of(torch.sin, draw(2, dtype=torch.complex64)).widened()
     assert complex_wide.outputs[0].dtype == "complex128"
+
+
+@pytest.fixture(scope="module")
+def unforwarded() -> Any:
+    """A custom op with a backward and no forward rule."""
+    op = torch.library.custom_op("gradproof_tests::cube", mutates_args=())(_cube)
+    op.register_autograd(lambda ctx, g: 3 * ctx.saved_tensors[0] ** 2 * g, setup_context=_keep)
+    return op
+
+
+def _cube(x: torch.Tensor) -> torch.Tensor:
+    return x**3
+
+
+def _keep(ctx: Any, inputs: Any, output: Any) -> None:
+    ctx.save_for_backward(*inputs)
+
+
+@pytest.mark.parametrize("size", [3, 5000])
+def test_a_custom_op_without_a_forward_rule(unforwarded: Any, size: int) -> None:
+    """torch's forward mode takes it for a constant where nothing requires grad."""
+    x = torch.linspace(0.5, 2, size, dtype=torch.float64)
+    for fn in (unforwarded, lambda x: unforwarded(x) + x):
+        result = gradproof.check(fn, x, seed=0)
+        assert result.verdict is gradproof.Verdict.RIGHT
+        assert {comparison.mode for comparison in result.comparisons} == {"reverse"}
+    assert gradproof.check(unforwarded, x, seed=0).name == "gradproof_tests::cube"

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
+from gradproof.batching import agree
 from gradproof.torch import program_of
-from gradproof.torch.batching import agree
 
 
 def draw(*shape: int, dtype: torch.dtype = torch.float64) -> torch.Tensor:

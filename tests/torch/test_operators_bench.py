@@ -8,7 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -24,11 +24,11 @@ from bench.operators.checkers import MODES, Candidate, Checker, load
 from bench.operators.databases import Group, groups
 from bench.operators.differences import Difference, Pair, read
 from bench.operators.measure import Effort, Outcome, measure
-from bench.operators.pool import run_all
 from bench.operators.report import Report
 from bench.operators.run import Progress, run
 from bench.operators.store import Store
-from bench.operators.worker import Finished, Task
+from bench.operators.worker import Task, outcomes_of
+from gradproof.sweep.worker import Done
 
 ROOT = Path(__file__).parents[2]
 TORCH = load("torch")
@@ -39,8 +39,12 @@ EFFORT = Effort(limit=10, repeats=0)
 GRADCHECK = (Check("gradcheck", {}),)
 
 
+def outcomes(messages: Iterable[object]) -> list[Outcome]:
+    return [each for message in messages if isinstance(message, list) for each in message]
+
+
 def judged(case: Case, candidates: tuple[Candidate, ...] = CANDIDATES, effort: Effort = EFFORT) -> list[Outcome]:
-    return measure(case, candidates, BOTH, effort, lambda _: None)
+    return outcomes(measure(case, candidates, BOTH, effort))
 
 
 class WrongSquare(Function):
@@ -166,9 +170,9 @@ def test_quick_checks_are_timed_again_in_turns() -> None:
 
     checkers = {name: noted(checker) for name, checker in BOTH.items()}
     candidates = (Candidate("ours", "fast"), Candidate("torch", "fast"))
-    outcomes = measure(case_of(torch.sin), candidates, checkers, Effort(repeats=5, most=3), lambda _: None)
+    found = outcomes(measure(case_of(torch.sin), candidates, checkers, Effort(repeats=5, most=3)))
     assert order == ["ours", "torch"] * 4
-    assert [each.runs for each in outcomes] == [4, 4]
+    assert [each.runs for each in found] == [4, 4]
 
 
 # --- store and workers -----------------------------------------------------------------------------------------------
@@ -257,10 +261,10 @@ def _die(x: Tensor) -> Tensor:
 
 def test_a_crash_is_an_outcome_and_the_run_goes_on() -> None:
     task = Task(Deadly(), SINGLE, frozenset(), EFFORT, 0, 0)  # type: ignore[arg-type]
-    messages = [message for _, message in run_all([task], 1)]
+    messages = [message for _, message in outcomes_of([task], 1)]
     verdicts = {each.case[-1]: each.verdict for message in messages if isinstance(message, list) for each in message}
-    assert verdicts == {"0": "pass", "1": f"crash:{-signal.SIGSEGV}", "2": "pass"}
-    assert messages[-1] == Finished()
+    assert verdicts == {"0": "pass", "1": "crash:SIGSEGV", "2": "pass"}
+    assert messages[-1] == Done()
 
 
 # --- report ----------------------------------------------------------------------------------------------------------
@@ -320,4 +324,7 @@ def test_the_file_of_differences_is_well_formed() -> None:
 
 
 if __name__ == "__main__":
-    Leisurely().run(Path(sys.argv[1]))
+    # Under the module's own name: the workers must find the class.
+    import test_operators_bench
+
+    test_operators_bench.Leisurely().run(Path(sys.argv[1]))

@@ -14,6 +14,7 @@ from gradproof.cli.completion import completion
 from gradproof.cli.explain import explain
 from gradproof.cli.output import INTERRUPTED, USAGE
 from gradproof.cli.stored import replay, show
+from gradproof.cli.sweep import sweep
 from gradproof.errors import UsageError
 
 
@@ -25,6 +26,7 @@ def gradproof() -> None:
     \b
     gradproof check cases.py                              all functions marked with @gradproof.case
     gradproof check mylib.ops:gelu --arg "randn(3, 4)"    a quick look at one function
+    gradproof sweep torch                                 all operators of PyTorch
     gradproof explain stale                               what a code in a report means
 
     Ends with status 0 if everything is right, 1 if something is wrong, 2 if the command is not understood, 3 if
@@ -32,7 +34,7 @@ def gradproof() -> None:
     """
 
 
-for command in (check, explain, show, replay, completion):
+for command in (check, sweep, explain, show, replay, completion):
     gradproof.add_command(command)
 
 

@@ -11,7 +11,7 @@ from gradproof.render import json, junit
 from gradproof.result import Report, Verdict
 
 RIGHT, WRONG, USAGE, UNDECIDED, INTERRUPTED = 0, 1, 2, 3, 130
-_STATUS = {
+STATUS = {
     Verdict.RIGHT: RIGHT,
     Verdict.WRONG: WRONG,
     Verdict.ERROR: WRONG,
@@ -22,7 +22,7 @@ _STATUS = {
 
 def status(report: Report) -> int:
     """0 right, 1 wrong or an error, 3 undecided."""
-    return _STATUS[report.verdict]
+    return STATUS[report.verdict]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,22 +7,27 @@ import numpy as np
 from gradproof.norms import rms
 from gradproof.precision import coarsest, of
 from gradproof.program import Array, Program, Spot
+from gradproof.reference.steps import signed
 from gradproof.result import Finding, Place, Verdict
 
 # Batched and plain calls may round differently; more than this many roundings apart is not rounding.
 ROUNDINGS = 256.0
+HINT = (
+    "Look for saved tensors or the incoming gradient being overwritten, or for unseeded randomness; if it is not "
+    "deterministic by nature, say how far apart two runs may be: nondet_tol=."
+)
 
 
-def check_values(program: Program, jitter: float = 0.0) -> tuple[Finding, ...]:
+def check_values(program: Program, nondet_tol: float = 0.0) -> tuple[Finding, ...]:
     """A random or stateful function is named before anything else, since no derivative of it can be judged. Values may
-    differ by rounding, and by `jitter`."""
+    differ by rounding, and by `nondet_tol`."""
     again = program.repeated_value()
     if np.array_equal(again, program.value):
         return ()
     for leaf in program.outputs:
         first, second = program.value[leaf.span], again[leaf.span]
         spread = np.abs(first - second)
-        allowed = jitter + ROUNDINGS * of(leaf.dtype).roundoff * max(rms(first), rms(second))
+        allowed = nondet_tol + ROUNDINGS * of(leaf.dtype).roundoff * max(rms(first), rms(second))
         if np.nanmax(spread, initial=0.0) > allowed:
             worst = int(np.nanargmax(spread))
             return (
@@ -38,24 +43,35 @@ def check_values(program: Program, jitter: float = 0.0) -> tuple[Finding, ...]:
     return ()
 
 
-def check_repeated(program: Program, first: Array, second: Array) -> tuple[Finding, ...]:
+def check_pulls(program: Program, generator: np.random.Generator, nondet_tol: float) -> tuple[Finding, ...]:
+    """Pull the same cotangent twice."""
+    cotangent = signed(generator, program.value.size)[None]
+    first = program.pull(cotangent)[0].copy()
+    return check_repeated(program, first, program.pull(cotangent)[0], nondet_tol)
+
+
+def check_repeated(program: Program, first: Array, second: Array, nondet_tol: float = 0.0) -> tuple[Finding, ...]:
     """Two pulls of the same cotangent."""
     if np.array_equal(first, second):
         return ()
     roundoff = coarsest(program.inputs + program.outputs).roundoff
     for leaf in program.inputs:
         before, after = first[leaf.span], second[leaf.span]
-        allowed = ROUNDINGS * roundoff * max(rms(before), rms(after))
-        spread = np.abs(before - after)
-        if np.nanmax(spread, initial=0.0) > allowed:
-            return (
-                Finding(
-                    "nondeterministic",
-                    Verdict.WRONG,
-                    Place(None, Spot(leaf.path)),
-                    f"backward gives different gradients of {leaf.path} for the same cotangent (they differ by up to "
-                    f"{np.nanmax(spread):.3g})",
-                    "Look for saved tensors or the incoming gradient being overwritten, or for unseeded randomness.",
-                ),
-            )
+        spread = float(np.nanmax(np.abs(before - after), initial=0.0))
+        found = judged(leaf.path, spread, roundoff * max(rms(before), rms(after)), nondet_tol)
+        if found is not None:
+            return (found,)
     return ()
+
+
+def judged(path: str, spread: float, rounding: float, nondet_tol: float) -> Finding | None:
+    """What a measured spread of the gradient of one leaf means: wrong, or worth a remark, or nothing."""
+    place = Place(None, Spot(path))
+    if spread > nondet_tol + ROUNDINGS * rounding:
+        granted = f", nondet_tol is {nondet_tol:g}" if nondet_tol else ""
+        sentence = f"backward gives different gradients of {path} for the same cotangent (they differ by up to "
+        return Finding("nondeterministic", Verdict.WRONG, place, f"{sentence}{spread:.3g}{granted})", HINT)
+    if spread > ROUNDINGS * rounding:
+        sentence = f"two gradients of {path} for the same cotangent differ by up to {spread:.3g}, within nondet_tol"
+        return Finding("nondeterministic", Verdict.RIGHT, place, f"{sentence}={nondet_tol:g}")
+    return None

@@ -17,7 +17,7 @@ from gradproof.diagnose.exhibit import Exhibit, shaped
 from gradproof.diagnose.moved import moves
 from gradproof.diagnose.sight import Indices, Line, Rows, Sight, some_columns
 from gradproof.evidence.gathered import Task
-from gradproof.evidence.probes import part
+from gradproof.evidence.sums import part
 from gradproof.norms import dot, rms
 from gradproof.precision import DOUBLE, coarsest
 from gradproof.program import Array, Leaf, Spot

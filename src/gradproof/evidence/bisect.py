@@ -18,6 +18,7 @@ from gradproof.evidence.gathered import Task, restricted
 from gradproof.evidence.scales import rounding
 from gradproof.norms import dot, rms
 from gradproof.program import Array, Leaf
+from gradproof.reference.estimate import Kind
 from gradproof.reference.field import CHUNK, Field, projected
 from gradproof.reference.ladder import Goal, first_look, refine, second_opinion
 from gradproof.result import Entry, Place
@@ -44,10 +45,11 @@ class Suspect:
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """The wrong entries found, and what to say when none was wrong."""
+    """The wrong entries found, and what to say when none was wrong; `kinds` are those of the entries looked at."""
 
     found: tuple[Entry, ...]
     remark: str = ""
+    kinds: frozenset[Kind] = frozenset()
 
 
 def locate(task: Task, suspect: Suspect) -> Located:
@@ -55,11 +57,12 @@ def locate(task: Task, suspect: Suspect) -> Located:
     the worst of the halves that were passed by."""
     leaf = suspect.input
     pulled = task.program.pull(suspect.cotangent[None])[0] if suspect.mode == "reverse" else None
-    sides = Sides(projected(task.reference, suspect.cotangent), pulled)
+    sides = Sides(projected(task.reference, suspect.cotangent, task.exact), pulled)
     start = task.reference.tally.evaluations
     waiting = [Part(-_weight(suspect.deviation), leaf.start, leaf.stop, suspect.deviation, suspect.bar)]
     found: list[Entry] = []
     adjudicated = 0
+    kinds: set[Kind] = set()
     while waiting and len(found) < NAMED:
         if adjudicated and (task.reference.tally.evaluations - start > EVALUATIONS or adjudicated - len(found) >= 3):
             break
@@ -73,12 +76,13 @@ def locate(task: Task, suspect: Suspect) -> Located:
                 heapq.heappush(waiting, half)
         if part.last - part.first == 1:
             adjudicated += 1
-            entry = _adjudicate(task, suspect, part.first, _block_scale(suspect, pulled))
+            entry, kind = _adjudicate(task, suspect, part.first, _block_scale(suspect, pulled))
+            kinds.add(kind)
             if entry is not None:
                 found.append(entry)
     found.sort(key=lambda entry: -entry.deviation / (entry.tolerance + entry.bar + 1e-300))
     remark = "" if found else "the deviation is spread over entries that are each within tolerance"
-    return Located(tuple(found), remark)
+    return Located(tuple(found), remark, frozenset(kinds))
 
 
 class Sides(NamedTuple):
@@ -130,14 +134,14 @@ def _deviation(task: Task, suspect: Suspect, sides: Sides, span: slice) -> tuple
     return float(numeric.gap(np.full((1, 1), analytic))[0, 0]), float(numeric.bar[0, 0])
 
 
-def _adjudicate(task: Task, suspect: Suspect, coordinate: int, scale: float) -> Entry | None:
-    """The worst entry of one column, judged by itself; None if it is within tolerance."""
+def _adjudicate(task: Task, suspect: Suspect, coordinate: int, scale: float) -> tuple[Entry | None, Kind]:
+    """The worst entry of one column, judged by itself; None if it is within tolerance. And what it looks like."""
     row = _worst_output(task, suspect, coordinate, _column(task, coordinate))
     one_hot = np.zeros((1, task.program.value.size))
     one_hot[0, row] = 1.0
     step = np.zeros((1, task.steps.size))
     step[0, coordinate] = task.steps[coordinate]
-    opinion = second_opinion(projected(task.reference, one_hot[0]), step, 0.5 * task.tolerance.relative)
+    opinion = second_opinion(projected(task.reference, one_hot[0], task.exact), step, 0.5 * task.tolerance.relative)
     numeric = opinion.scaled(1.0 / task.steps[[coordinate]])
     if suspect.mode == "forward":
         step[0, coordinate] = 1.0
@@ -146,9 +150,10 @@ def _adjudicate(task: Task, suspect: Suspect, coordinate: int, scale: float) -> 
         analytic = task.program.pull(one_hot)[:, coordinate]
     tolerance = entry_tolerance(numeric.value[0], scale, task.tolerance)
     tolerance += rounding(task, suspect.output, suspect.input)
+    kind = Kind(int(numeric.kind[0, 0]))
     if not judge(analytic[None], numeric, tolerance[None]).wrong.any():
-        return None
-    return Entry(
+        return None, kind
+    entry = Entry(
         Place(suspect.output.spot(row), suspect.input.spot(coordinate)),
         float(analytic[0]),
         float(numeric.value[0, 0]),
@@ -156,6 +161,7 @@ def _adjudicate(task: Task, suspect: Suspect, coordinate: int, scale: float) -> 
         float(tolerance[0]),
         float(numeric.spread[0, 0]),
     )
+    return entry, kind
 
 
 def _column(task: Task, coordinate: int) -> Array:
@@ -163,12 +169,17 @@ def _column(task: Task, coordinate: int) -> Array:
     step = task.steps[coordinate]
     point = task.reference.point[None].copy()
     point[0, coordinate] += step
-    column: Array = task.reference.values(point)[0]
+    above: Array = task.reference.values(point)[0]
     point[:] = task.reference.point  # the function may have overwritten it
     point[0, coordinate] -= step
-    column -= task.reference.values(point)[0]
+    below: Array = task.reference.values(point)[0]
+    column = above - below
     column *= 0.5 / step
-    column[~np.isfinite(column)] = 0.0
+    lost = ~np.isfinite(column)
+    if lost.any():  # at the border of the domain one side has to do
+        value = task.reference.value
+        sided = np.where(np.isfinite(above), above - value, value - below) / step
+        column = np.where(lost, np.where(np.isfinite(sided), sided, 0.0), column)
     return column
 
 

@@ -8,8 +8,9 @@ import numpy as np
 
 from gradproof.compare import Judgement, Mask, judge
 from gradproof.evidence.gathered import Task
+from gradproof.evidence.nans import explained
 from gradproof.evidence.scales import negligible
-from gradproof.evidence.wording import kink_remark, stairs_remark
+from gradproof.evidence.wording import REASONS, kink_remark, near_remark, stairs_remark
 from gradproof.norms import largest
 from gradproof.program import Array, Leaf, leaf_at
 from gradproof.reference.estimate import Estimate, Kind, Kinds
@@ -29,15 +30,24 @@ class Measured:
 
 def comparisons_of(task: Task, analytic: dict[str, Array], measured: Measured) -> tuple[Comparison, ...]:
     """One comparison for each mode, output and input."""
+    spoilt = {mode: _spoilt(task, mode, jacobian, measured) for mode, jacobian in analytic.items()}
     return tuple(
-        _compare_block(task, mode, jacobian, measured, (output, leaf))
+        _compare_block(task, mode, jacobian, measured, (output, leaf), spoilt[mode])
         for mode, jacobian in analytic.items()
         for output in task.program.outputs
         for leaf in task.program.inputs
     )
 
 
-def _compare_block(task: Task, mode: str, jacobian: Array, measured: Measured, pair: tuple[Leaf, Leaf]) -> Comparison:
+def _spoilt(task: Task, mode: str, jacobian: Array, measured: Measured) -> Mask | None:
+    if np.isfinite(jacobian).all():
+        return None
+    return explained(mode, jacobian, measured.estimate.kind, task.program.value)
+
+
+def _compare_block(
+    task: Task, mode: str, jacobian: Array, measured: Measured, pair: tuple[Leaf, Leaf], spoilt: Mask | None
+) -> Comparison:
     output, leaf = pair
     block = (leaf.span, output.span)
     analytic, numeric, tolerance = jacobian[block], measured.estimate.block(*block), measured.tolerance[block]
@@ -46,6 +56,8 @@ def _compare_block(task: Task, mode: str, jacobian: Array, measured: Measured, p
     defined = np.isfinite(task.program.value[output.span])
     if not defined.all():
         judgement = Judgement(judgement.wrong & defined, judgement.undecided & defined)
+    if spoilt is not None:
+        judgement = Judgement(judgement.wrong & ~spoilt[block], judgement.undecided & ~spoilt[block])
     verdict, reason = Verdict.RIGHT, ""
     found: tuple[Entry, ...] = ()
     if judgement.wrong.any():
@@ -84,11 +96,10 @@ def _negligible(task: Task, numeric: Estimate, pair: tuple[Leaf, Leaf]) -> Mask:
 
 def _reason(kinds: Kinds, task: Task) -> str:
     """Why entries stay undecided: the most frequent cause."""
-    names = {Kind.EDGE: "domain", Kind.JUMP: "jump", Kind.KINK: "kink"}
     counts = np.bincount(kinds.ravel().astype(np.intp), minlength=len(Kind))
     commonest = Kind(int(np.argmax(counts)))
     low = task.reference.inputs and any(leaf.dtype not in ("float64", "complex128") for leaf in task.reference.inputs)
-    return names.get(commonest, "precision" if low else "noise")
+    return REASONS.get(commonest, "precision" if low else "noise")
 
 
 def _entries(mask: Mask, sides: tuple[Array, Estimate, Array], pair: tuple[Leaf, Leaf]) -> tuple[Entry, ...]:
@@ -130,7 +141,7 @@ def kinks_of(task: Task, numeric: Estimate) -> tuple[Finding, ...]:
     if not numeric.kind.any():
         return ()
     findings = []
-    for kind, remark in ((Kind.KINK, kink_remark), (Kind.STAIRS, stairs_remark)):
+    for kind, remark in ((Kind.KINK, kink_remark), (Kind.STAIRS, stairs_remark), (Kind.NEAR, near_remark)):
         rows, columns = np.nonzero(numeric.kind == kind)
         if rows.size:
             output = leaf_at(task.program.outputs, int(columns[0]))

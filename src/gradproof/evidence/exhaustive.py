@@ -27,7 +27,7 @@ CONFIRMED = 32
 
 def gather(task: Task, analytic: dict[str, Array], findings: tuple[Finding, ...]) -> Gathered:
     """Compare the Jacobians in `analytic` (mode -> (N, M) array) with the numeric one."""
-    field = field_of(task.reference)
+    field = field_of(task.reference, task.exact)
     glanced = _glance(task, field, analytic)
     doubtful = glanced.doubtful
     if not doubtful.size:
@@ -69,7 +69,8 @@ def block_tolerances(task: Task, numeric: Estimate) -> Array:
             block = (leaf.span, output.span)
             size = numeric.value[block]
             if not plain:
-                size = np.where(numeric.kind[block] <= Kind.STAIRS, np.abs(size) + numeric.spread[block], 0.0)
+                told = (numeric.kind[block] < Kind.EDGE) | (numeric.bar[block] <= np.abs(size))
+                size = np.where(told, np.abs(size) + numeric.spread[block], 0.0)
             result[block] = entry_tolerance(size, rms(size), task.tolerance) + rounding(task, output, leaf)
     return result
 
@@ -130,7 +131,9 @@ def _confirm(task: Task, field: Field, analytic: dict[str, Array], measured: Mea
         for jacobian in analytic.values():
             wrong = judge(jacobian, numeric, tolerance).wrong
             if wrong.any():
-                deviation = np.where(wrong, np.abs(jacobian - numeric.value) / (tolerance + numeric.bar + 1e-300), 0.0)
+                with np.errstate(invalid="ignore"):
+                    slack = tolerance + numeric.bar + 1e-300
+                    deviation = np.where(wrong, np.abs(jacobian - numeric.value) / slack, 0.0)
                 excess = np.fmax(excess, np.nan_to_num(deviation.max(axis=1), nan=np.inf))
         confirmed = np.count_nonzero(asked & (excess > 0))
         rows = np.flatnonzero((excess > 0) & ~asked)

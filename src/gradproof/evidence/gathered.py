@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from gradproof.program import Array, Program
-from gradproof.result import Comparison, Finding, Power
-from gradproof.settings import Tolerance
+from gradproof.reference.complexstep import ComplexStep
+from gradproof.result import Comparison, Finding, Power, Verdict
+from gradproof.settings import CONTRACTS, Tolerance
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,9 @@ class Task:
     order: int
     generator: np.random.Generator
     steps: Array  # the first step of every coordinate, on the numeric side
+    contracts: tuple[str, ...] = CONTRACTS
+    nondet_tol: float = 0.0
+    exact: ComplexStep | None = None  # of the numeric side, where its function takes complex numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +34,16 @@ class Gathered:
     comparisons: tuple[Comparison, ...]
     findings: tuple[Finding, ...]
     power: Power | None
+
+    @property
+    def plainly_right(self) -> bool:
+        """All numbers agree, and nothing is special about the point."""
+        return all(c.verdict is Verdict.RIGHT for c in self.comparisons) and not any(
+            finding.code in ("kink", "stairs") or finding.verdict is not Verdict.RIGHT for finding in self.findings
+        )
+
+    def with_findings(self, findings: tuple[Finding, ...]) -> Gathered:
+        return Gathered(self.comparisons, findings + self.findings, self.power)
 
 
 def restricted(vector: Array, span: slice) -> Array:

@@ -11,9 +11,9 @@ import numpy as np
 
 from gradproof.compare import entry_tolerance
 from gradproof.evidence.gathered import Task
-from gradproof.evidence.pattern import Indices, Pattern
+from gradproof.evidence.pattern import Pattern
 from gradproof.evidence.scales import block_scales, unimportant_changes
-from gradproof.program import Array, Leaf
+from gradproof.program import Array, Indices, Leaf
 from gradproof.reference.estimate import Estimate
 from gradproof.reference.field import Field
 from gradproof.reference.glance import ENTRY, glance
@@ -100,26 +100,22 @@ def glance_columns(task: Task, field: Field, analytic: dict[str, Array]) -> Glan
         displacements[np.arange(len(length)), np.arange(rows.start, rows.stop)] = steps[rows]
         seen = glance(field, displacements, strictness)
         slope[rows] = seen.slope
-        size, enough = np.abs(seen.slope), np.empty_like(seen.slope)
+        size, narrow = np.abs(seen.slope), np.empty_like(seen.slope)
         for leaf in task.program.inputs:
             own = slice(max(leaf.start - first, 0), max(leaf.stop - first, 0))
             scale = scales[leaf.path]
-            enough[own] = _enough(task, seen.slope[own], length[own], scale, unimportant)
+            narrow[own] = enough(task, seen.slope[own], length[own], scale, unimportant)
             np.maximum(size[own], scale * length[own], out=size[own])
         known = bar[rows] = seen.bar(size)
         sides = [seen.agrees(one[rows] * length, size) for one in analytic.values()]
-        doubtful[rows] = ~np.logical_and.reduce([known <= enough, *sides]).all(axis=1)
+        doubtful[rows] = ~np.logical_and.reduce([known <= narrow, *sides]).all(axis=1)
     return Glanced(steps, slope, bar, scales, np.flatnonzero(doubtful))
 
 
 def glance_groups(task: Task, field: Field, analytic: dict[str, Array], pattern: Pattern) -> Glanced:
     """Groups of columns that share no output. A group in which any output disagrees is doubtful as a whole."""
     count, (inputs, outputs, groups) = task.steps.size, (pattern.inputs, pattern.outputs, pattern.groups)
-    lengths = finely_signed(task.generator, count)
-    for leaf in task.program.inputs:
-        # The smallest step of a group must resolve entries that are claimed to be zero, above the noise of all outputs.
-        steps = task.steps[leaf.span]
-        lengths[leaf.span] *= np.maximum(steps, np.max(steps, initial=0.0) / DISPARITY)
+    lengths = group_lengths(task)
     displacements = np.zeros((pattern.count, count))
     displacements[groups, np.arange(count)] = lengths
     seen = glance(field, displacements, ENTRY.within(task.tolerance.finest))
@@ -136,7 +132,7 @@ def glance_groups(task: Task, field: Field, analytic: dict[str, Array], pattern:
     size = np.maximum(np.abs(seen.slope), scale * length)
     bar = seen.bar(size)
     unimportant = unimportant_changes(task)
-    agreed = bar <= _enough(task, seen.slope, length, scale, unimportant)
+    agreed = bar <= enough(task, seen.slope, length, scale, unimportant)
     apart = np.zeros_like(bar)
     for jacobian in analytic.values():
         expected = np.zeros_like(bar)
@@ -145,12 +141,22 @@ def glance_groups(task: Task, field: Field, analytic: dict[str, Array], pattern:
         np.maximum(apart, np.abs(expected - seen.slope), out=apart)
     # What an entry that is claimed to be zero could be, without being seen.
     rest = apart + seen.floor
-    agreed &= rest <= _enough(task, np.zeros_like(rest), shortest[:, None], scale, unimportant)
+    agreed &= rest <= enough(task, np.zeros_like(rest), shortest[:, None], scale, unimportant)
     doubtful = np.flatnonzero(np.isin(groups, np.flatnonzero(~agreed.all(axis=1)))) if not agreed.all() else NONE
     return Glanced(lengths, seen.slope, bar, scales, doubtful, pattern, rest)
 
 
-def _enough(task: Task, slope: Array, length: Array, scale: Array, unimportant: Array) -> Array:
+def group_lengths(task: Task) -> Array:
+    """How far each input moves when it moves together with others: different, signed amounts."""
+    lengths = finely_signed(task.generator, task.steps.size)
+    for leaf in task.program.inputs:
+        # The smallest step of a group must resolve entries that are claimed to be zero, above the noise of all outputs.
+        steps = task.steps[leaf.span]
+        lengths[leaf.span] *= np.maximum(steps, np.max(steps, initial=0.0) / DISPARITY)
+    return lengths
+
+
+def enough(task: Task, slope: Array, length: Array, scale: Array, unimportant: Array) -> Array:
     """The bar that is narrow enough, as a change over the displacement: half of the tolerance; in a block that claims
     to be zero, what is unimportant."""
     granted = entry_tolerance(slope / length, scale, task.tolerance)

@@ -12,9 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gradproof.program import Array, Leaf
-
-Indices = NDArray[np.intp]
+from gradproof.program import Array, Indices, Leaf
 
 # Groups must be this many times fewer than inputs to be worth while.
 SAVING = 2

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gradproof.evidence.colouring import Grouping, grouping_of
 from gradproof.metered import Metered
+from gradproof.program import offers_of
 from gradproof.settings import Budget, Settings
 
 # A full Jacobian is looked at when it has at most this many entries, and its columns and rows at most so many calls.
@@ -18,10 +20,12 @@ PROBES = 1
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """`probes` is 0 for an exhaustive check; `reason` is said in the result."""
+    """`probes` is 0 for an exhaustive check, which is one of stored entries where there is a `grouping` of columns;
+    `reason` is said in the result."""
 
     probes: int
     reason: str
+    grouping: Grouping | None = None
 
 
 def plans(program: Metered, settings: Settings) -> tuple[Plan, ...]:
@@ -33,8 +37,11 @@ def plans(program: Metered, settings: Settings) -> tuple[Plan, ...]:
         return (Plan(settings.effort, f"{_probes(settings.effort)} of the {shape} Jacobian, as asked"),)
     every = Plan(0, f"exhaustive: all {entries} entries of the {shape} Jacobian")
     calls = 4 * program.point.size + program.value.size
+    stored = _stored(program, settings, shape) if entries > ENTRIES or calls > LOOPED_CALLS else None
     if settings.effort == "exhaustive":
-        return (every,)
+        return (stored or every,)
+    if stored is not None and program.affords(3 * (stored.grouping.count if stored.grouping else 0)):
+        return (stored,)
     if entries > ENTRIES:
         why = "too many entries to visit one by one"
     elif calls > LOOPED_CALLS and (calls > BATCHED_CALLS or not program.batched):
@@ -46,6 +53,22 @@ def plans(program: Metered, settings: Settings) -> tuple[Plan, ...]:
     else:
         return Plan(PROBES, f"{_probes(PROBES)} of the {shape} Jacobian"), every
     return (Plan(PROBES, f"{_probes(PROBES)} of the {shape} Jacobian ({why})"),)
+
+
+def _stored(program: Metered, settings: Settings, shape: str) -> Plan | None:
+    """The author's own sparse matrix, entry by entry, where its columns fall into few groups."""
+    stored = offers_of(program).stored
+    if stored is None or (settings.modes is not None and "reverse" not in settings.modes):
+        return None
+    grouping = grouping_of(stored(), program.inputs)
+    if grouping is None:
+        return None
+    return Plan(
+        0,
+        f"every stored entry: {grouping.stored.values.size:,} of the {shape} Jacobian, whose columns move in "
+        f"{grouping.count} group{'' if grouping.count == 1 else 's'}; any other entry would show",
+        grouping,
+    )
 
 
 def _probes(count: int) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from gradproof.program import Program
+from gradproof.reference.estimate import Kind
 from gradproof.result import Comparison, Finding, Place, Verdict
 
 UNDECIDED_HINTS = {
@@ -12,10 +14,15 @@ UNDECIDED_HINTS = {
     "tolerance=.",
     "precision": "The function runs in low precision only; a float64 version, or a wider tolerance=, would decide.",
     "domain": "The point lies on the border of the domain; move it inside.",
+    "steep": "The slope grows without bound here, as that of a root at zero; move the point.",
+    "stairs": "The function moves in stairs: its slope on a tread and across them differ; make it exact.",
     "jump": "The function jumps here; move the point.",
     "kink": "The function has a kink here that the steps do not resolve; move the point.",
     "budget": "Allow more calls or seconds in budget=.",
 }
+
+# Why an entry of such a kind stays undecided.
+REASONS = {Kind.KINK: "kink", Kind.STAIRS: "stairs", Kind.EDGE: "domain", Kind.STEEP: "steep", Kind.JUMP: "jump"}
 
 
 def _and_more(count: int) -> str:
@@ -29,6 +36,39 @@ def kink_remark(place: Place, count: int, low: float, high: float) -> Finding:
         place,
         f"{place} has a kink at this point{_and_more(count)}: every value from {low:.6g} to {high:.6g} is a valid "
         "subgradient",
+        "Move the point away from the kink to check an ordinary derivative.",
+    )
+
+
+def near_remark(place: Place, count: int, low: float, high: float) -> Finding:
+    return Finding(
+        "kink",
+        Verdict.RIGHT,
+        place,
+        f"{place} has a kink close by{_and_more(count)}: steps were shortened to stay on this side, where the slope is "
+        f"{0.5 * (low + high):.6g}",
+        "Move the point away from the kink to check with ordinary steps.",
+    )
+
+
+def crowd_remark(most: int, looked: int) -> Finding:
+    return Finding(
+        "kink",
+        Verdict.RIGHT,
+        Place(),
+        f"there are too many kinks to visit each: {looked} derivatives there were looked at one by one, of up to "
+        f"{most:,} coordinates; the rest of the Jacobian was probed as usual",
+        "Move the point away from the kinks, or pass effort='exhaustive'.",
+    )
+
+
+def hidden_kink_remark(place: Place) -> Finding:
+    return Finding(
+        "kink",
+        Verdict.RIGHT,
+        place,
+        f"{place} has a kink at this point that no single coordinate shows; the gradient was held against the slopes "
+        "on both sides of it along random directions",
         "Move the point away from the kink to check an ordinary derivative.",
     )
 
@@ -52,11 +92,16 @@ def mismatch(comparison: Comparison) -> Finding:
         if comparison.order == 1
         else f"{comparison.mode} derivative of order {comparison.order}"
     )
-    if worst is not None and worst.analytic != worst.analytic:
+    if worst is not None and not np.isfinite(worst.analytic):
+        rule = "a kink" if worst.spread else f"{worst.numeric:.6g}"
         return Finding(
-            "nan-gradient", Verdict.WRONG, place, f"the {name} is NaN where the function is smooth and finite"
+            "nan-gradient",
+            Verdict.WRONG,
+            place,
+            f"the {name} is {worst.analytic} where the value is finite and the numeric derivative is {rule}",
+            "Look for a division by zero, or for 0 * inf behind torch.where: mask the input, not the result.",
         )
-    if comparison.scope == "entries":
+    if comparison.scope != "probes":
         extent = f"{comparison.wrong} of {comparison.entries} entries"
     else:
         extent = f"at least {max(comparison.wrong, 1)} of {comparison.entries} entries"
@@ -75,6 +120,28 @@ def undecided(comparison: Comparison) -> Finding:
     )
 
 
+def worded(findings: tuple[Finding, ...], words: tuple[tuple[str, str], ...]) -> tuple[Finding, ...]:
+    """The same findings in the words of the program's author, who may have no backward but a `jac`."""
+
+    def said(text: str) -> str:
+        for ours, theirs in words:
+            text = text.replace(ours, theirs)
+        return text
+
+    return tuple(
+        replace(
+            finding,
+            sentence=said(finding.sentence),
+            hint=said(finding.hint),
+            diagnosis=finding.diagnosis
+            and replace(
+                finding.diagnosis, sentence=said(finding.diagnosis.sentence), hint=said(finding.diagnosis.hint)
+            ),
+        )
+        for finding in findings
+    )
+
+
 def unsupported(what: str, reason: str, verdict: Verdict) -> Finding:
     """Something that does not exist for this program; a remark unless the user asked for it by name."""
     return Finding("unsupported", verdict, Place(), f"{what} does not exist here: {reason}")
@@ -84,19 +151,3 @@ def budget_spent(reason: str) -> Finding:
     return Finding(
         "budget", Verdict.UNDECIDED, Place(), f"stopped before a verdict: {reason}", UNDECIDED_HINTS["budget"]
     )
-
-
-def not_finite(program: Program) -> tuple[Finding, ...]:
-    """Outputs that are NaN or infinite at the point itself: nothing can be said of their derivatives."""
-    findings = []
-    for leaf in program.outputs:
-        bad = np.flatnonzero(~np.isfinite(program.value[leaf.span]))
-        if bad.size:
-            spot = leaf.spot(leaf.start + int(bad[0]))
-            sentence = f"{spot} is {program.value[leaf.start + int(bad[0])]} at this point"
-            if bad.size > 1:
-                sentence += f" (and {bad.size - 1} more outputs are not finite)"
-            findings.append(
-                Finding("nan-value", Verdict.UNDECIDED, Place(spot, None), sentence, "Move the point into the domain.")
-            )
-    return tuple(findings)

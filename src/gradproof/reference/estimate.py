@@ -20,9 +20,11 @@ class Kind(IntEnum):
     SMOOTH = 0
     KINK = 1  # left and right slopes both exist and differ
     STAIRS = 2  # one slope on a tread, another across the stairs
-    EDGE = 3  # finite on one side only: the point lies on the border of the domain
-    JUMP = 4  # the function itself jumps here
-    ROUGH = 5  # no step resolves a slope: noise, or the function is not finite around the point
+    NEAR = 3  # smooth, with a kink so near that the steps had to be shortened
+    EDGE = 4  # finite on one side only: the point lies on the border of the domain
+    STEEP = 5  # the slope grows without bound as the steps shrink
+    JUMP = 6  # the function itself jumps here
+    ROUGH = 7  # no step resolves a slope: noise, or the function is not finite around the point
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,9 @@ class Estimate:
     def block(self, rows: slice, columns: slice) -> Estimate:
         where = (rows, columns)
         return Estimate(self.value[where], self.bar[where], self.spread[where], self.kind[where])
+
+    def of_rows(self, rows: NDArray[np.intp]) -> Estimate:
+        return Estimate(self.value[rows], self.bar[rows], self.spread[rows], self.kind[rows])
 
     def scaled(self, factor: Array) -> Estimate:
         """Every row divided by its own length: from derivative along a displacement to derivative along a unit."""

@@ -6,10 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gradproof import precision
-from gradproof.norms import dot, rows_dot
+from gradproof.norms import dot, rows_weighed
 from gradproof.program import Array, Program
+from gradproof.reference.complexstep import ComplexStep
+from gradproof.reference.estimate import Estimate
 
 # Rows of points are evaluated in chunks of about this many numbers (points and values together): large enough to
 # drown the cost of a call, small enough to stay in the cache, and never more than a few vectors when N is huge.
@@ -25,43 +28,88 @@ class Field:
     floor: Array
     values: Callable[[Array], Array]
     rows: int  # how many points to evaluate at a time
+    exact: Callable[[Array], Estimate | None] | None = None  # derivatives by the complex step, where it may be used
 
 
-def field_of(program: Program) -> Field:
+def field_of(program: Program, step: ComplexStep | None = None) -> Field:
     """All outputs of the program, each for itself."""
     floor = np.abs(program.value)
     for leaf in program.outputs:
         floor[leaf.span] *= precision.of(leaf.dtype).roundoff
-    return Field(program.point, program.value, floor, program.values, _rows(program))
+    return Field(
+        program.point, program.value, floor, program.values, _rows(program), None if step is None else step.slopes
+    )
 
 
-def projected(program: Program, cotangent: Array) -> Field:
+def only(field: Field, outputs: NDArray[np.intp]) -> Field:
+    """Some of its outputs."""
+    return Field(
+        field.point,
+        field.value[outputs],
+        field.floor[outputs],
+        lambda points: field.values(points)[:, outputs],
+        field.rows,
+        _then(field.exact, lambda found: Estimate.smooth(found.value[:, outputs], found.bar[:, outputs])),
+    )
+
+
+def single(program: Program, coordinate: int) -> Field:
+    """One number of the outputs, by itself."""
+    return _combined(program, [(slice(coordinate, coordinate + 1), np.ones(1))], None)
+
+
+def selected(program: Program, outputs: NDArray[np.intp], step: ComplexStep | None = None) -> Field:
+    """A few of the outputs, each for itself."""
+    return only(field_of(program, step), outputs)
+
+
+def projected(program: Program, cotangent: Array, step: ComplexStep | None = None) -> Field:
     """All outputs combined by one cotangent into a single number."""
-    return _combined(program, [(slice(0, program.value.size), cotangent)])
+    return _combined(program, [(slice(0, program.value.size), cotangent)], step)
 
 
-def by_leaf(program: Program, cotangent: Array) -> Field:
+def by_leaf(program: Program, cotangent: Array, step: ComplexStep | None = None) -> Field:
     """The outputs combined by one cotangent, leaf by leaf: one number each, whatever M is."""
-    return _combined(program, [(leaf.span, cotangent[leaf.span]) for leaf in program.outputs])
+    return _combined(program, [(leaf.span, cotangent[leaf.span]) for leaf in program.outputs], step)
 
 
-def _combined(program: Program, parts: Sequence[tuple[slice, Array]]) -> Field:
+def _combined(program: Program, parts: Sequence[tuple[slice, Array]], step: ComplexStep | None) -> Field:
     """Independent roundings add up like a random walk, hence the root of the sum of squares."""
     roundoff = precision.coarsest(program.outputs).roundoff
     terms = [weights * program.value[span] for span, weights in parts]
+    terms = [one if np.isfinite(one).all() else np.where(np.isfinite(one), one, 0.0) for one in terms]
 
     def values(points: Array) -> Array:
         outputs = program.values(points)
-        return np.stack([rows_dot(outputs[:, span], weights) for span, weights in parts], axis=1)
+        return np.stack([rows_weighed(outputs[:, span], weights) for span, weights in parts], axis=1)
+
+    def combined(found: Estimate) -> Estimate:
+        sums = [rows_weighed(found.value[:, span], weights) for span, weights in parts]
+        bars = [rows_weighed(found.bar[:, span], np.abs(weights)) for span, weights in parts]
+        return Estimate.smooth(np.stack(sums, axis=1), np.stack(bars, axis=1))
 
     return Field(
         program.point,
         # Summed as the rows are: outputs that do not change must not seem to.
-        np.array([rows_dot(program.value[None, span], weights)[0] for span, weights in parts]),
+        np.array([rows_weighed(program.value[None, span], weights)[0] for span, weights in parts]),
         roundoff * np.sqrt(np.array([dot(one, one) for one in terms])),
         values,
         _rows(program),
+        None if step is None else _then(step.slopes, combined),
     )
+
+
+def _then(
+    exact: Callable[[Array], Estimate | None] | None, change: Callable[[Estimate], Estimate]
+) -> Callable[[Array], Estimate | None] | None:
+    if exact is None:
+        return None
+
+    def changed(displacements: Array) -> Estimate | None:
+        found = exact(displacements)
+        return None if found is None else change(found)
+
+    return changed
 
 
 def _rows(program: Program) -> int:

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gradproof.program import Array
-from gradproof.reference.field import Field
+from gradproof.norms import largest, rms, rows_weighed
+from gradproof.program import Array, Program
+from gradproof.reference.field import Field, by_leaf, field_of
 from gradproof.reference.stencil import FLOOR_FACTOR, sample
 
 
@@ -36,6 +37,9 @@ BENT_BY_ROUNDING = 4.0
 # A single entry is its own size. A probe sums many, and must not overlook one of them.
 ENTRY = Strictness(agree=1e-8, bend=1e-2)
 PROBE = Strictness(agree=1e-9, bend=2e-4)
+
+# An output of a probe that bends by this share of its slope, or of the typical one, may have a kink.
+SUSPICIOUS = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,3 +76,35 @@ def glance(field: Field, displacements: Array, strictness: Strictness) -> Glance
     bend -= field.value
     np.abs(bend, out=bend)
     return Glance(slope, bend, np.broadcast_to(FLOOR_FACTOR * field.floor, slope.shape), strictness)
+
+
+@np.errstate(invalid="ignore", over="ignore")
+def glance_sums(program: Program, cotangent: Array, displacement: Array, strictness: Strictness) -> tuple[Glance, bool]:
+    """The same for the sums over each output leaf, along one displacement (1, N); and whether any output, by itself,
+    bends so much that there may be a kink."""
+    field = field_of(program)
+    up, down = sample(field, displacement, (1.0,))
+    slope = up - down
+    slope *= 0.5
+    bend = up
+    bend += down
+    bend -= field.value
+    bend -= field.value
+    suspicious = any(
+        _suspicious(slope[0, leaf.span], bend[0, leaf.span], field.floor[leaf.span]) for leaf in program.outputs
+    )
+    sums = [
+        [rows_weighed(rows[:, leaf.span], cotangent[leaf.span])[0] for leaf in program.outputs]
+        for rows in (slope, bend)
+    ]
+    floor = FLOOR_FACTOR * by_leaf(program, cotangent).floor[None]
+    return Glance(np.array([sums[0]]), np.abs(np.array([sums[1]])), floor, strictness), suspicious
+
+
+def _suspicious(slope: Array, bend: Array, floor: Array) -> bool:
+    typical = rms(slope)
+    if largest(bend) <= SUSPICIOUS * typical:
+        return False
+    room = SUSPICIOUS * np.maximum(np.abs(slope), typical) + BENT_BY_ROUNDING * FLOOR_FACTOR * floor
+    # Outputs that are not finite at the point have an infinite floor, or none, and are reported on their own.
+    return bool((~(np.abs(bend) <= room) & np.isfinite(floor)).any())

@@ -16,17 +16,25 @@ Mask = NDArray[np.bool_]
 
 # One-sided slopes differ for certain when they lie this many bars apart.
 APART = 3.0
+# A kink nearby is worth a remark when the slopes on its sides differ by this share.
+NOTABLE = 0.05
+# log2 of the longest step that counts as near, relative to the first look.
+WITHIN = 4
+# A slope is unbounded when it grows like a power of the step between these, rung by rung: a root has 1/2, a jump 1.
+GROWTH = (0.1, 0.9)
 
 
 def classify(central: Estimate, missed: Mask, rungs: Sequence[tuple[int, Slopes]]) -> Estimate:
     """Replace the central slopes that missed their goal by what the one-sided slopes allow to say.
 
     At a kink the interval between the one-sided slopes (Clarke's subdifferential along this direction) becomes
-    value +- spread. At the border of the domain the slope of the finite side is the derivative. `rungs` are
+    value +- spread. At the border of the domain the slope of the finite side is the derivative. A slope that is known
+    only because the steps stay on one side of a kink nearby is marked as such. `rungs` are
     (log2 of the step, slopes), smallest step first.
     """
+    within = _kink_within(rungs, missed.shape)
     if not missed.any():
-        return central
+        return Estimate(central.value, central.bar, central.spread, np.where(within, np.uint8(Kind.NEAR), central.kind))
     sided = [
         slopes for _, slopes in rungs if not np.isnan(slopes.right_bar).all() or not np.isnan(slopes.left_bar).all()
     ]
@@ -41,15 +49,41 @@ def classify(central: Estimate, missed: Mask, rungs: Sequence[tuple[int, Slopes]
     kink = missed & has_right & has_left & apart & _persistent(gap, sided)
     edge = missed & (has_right != has_left)
     jump = missed & ~kink & _constant_rise(rungs)
+    steep = missed & ~kink & ~jump & _unbounded([np.where(has_right, one.right, one.left) for one in sided])
     value = np.where(kink, 0.5 * (right + left), central.value)
     value = np.where(edge, np.where(has_right, right, left), value)
     bar = np.where(kink, sides_bar, central.bar)
     bar = np.where(edge, np.where(has_right, right_bar, left_bar), bar)
-    bar = np.where(jump, np.inf, bar)
+    bar = np.where(jump | steep, np.inf, bar)
+    # Steps that stay on this side of a nearby kink may be too short for the noise. The side that it is not on has the
+    # same slope, and steps as long as they like.
+    better = missed & within & has_right & has_left & ~apart & (np.minimum(right_bar, left_bar) < central.bar)
+    better &= np.abs(central.value - np.where(right_bar < left_bar, right, left)) <= APART * central.bar
+    value = np.where(better, np.where(right_bar < left_bar, right, left), value)
+    bar = np.where(better, np.minimum(right_bar, left_bar), bar)
     kind = np.where(missed, np.uint8(Kind.ROUGH), np.uint8(Kind.SMOOTH))
-    for mask, label in ((jump, Kind.JUMP), (edge, Kind.EDGE), (kink, Kind.KINK)):
+    near = (within & ~missed) | better
+    for mask, label in (
+        (near, Kind.NEAR),
+        (jump, Kind.JUMP),
+        (edge, Kind.EDGE),
+        (steep, Kind.STEEP),
+        (kink, Kind.KINK),
+    ):
         kind = np.where(mask, np.uint8(label), kind)
     return Estimate(value, bar, np.where(kink, 0.5 * gap, 0.0), kind)
+
+
+def _kink_within(rungs: Sequence[tuple[int, Slopes]], shape: tuple[int, ...]) -> Mask:
+    """Where the slopes on both sides differ over steps around the first, whatever smaller ones say."""
+    seen = np.zeros(shape, dtype=bool)
+    for exponent, slopes in rungs:
+        if exponent <= WITHIN:
+            gap = np.abs(slopes.right - slopes.left)
+            seen |= (gap > APART * (slopes.right_bar + slopes.left_bar)) & (
+                gap > NOTABLE * np.maximum(np.abs(slopes.right), np.abs(slopes.left))
+            )
+    return seen
 
 
 def _persistent(gap: Array, sided: Sequence[Slopes]) -> Mask:
@@ -63,3 +97,13 @@ def _constant_rise(rungs: Sequence[tuple[int, Slopes]]) -> Mask:
     rises = np.stack([slopes.central * 2.0**exponent for exponent, slopes in rungs[:3]])
     mean = np.abs(rises.mean(axis=0))
     return np.asarray((len(rises) == 3) & (mean > 0) & (np.ptp(rises, axis=0) <= 0.2 * mean))
+
+
+def _unbounded(slopes: Sequence[Array]) -> Mask:
+    """Over the smallest steps, four octaves apart, the slope grows by the same power each time."""
+    if len(slopes) < 5:
+        return np.zeros(slopes[0].shape, dtype=bool)
+    small = np.stack(slopes[:5])
+    growth = np.log2(small[:-1] / small[1:]) / 4.0
+    inside = (growth > GROWTH[0]) & (growth < GROWTH[1])
+    return np.asarray(inside.all(axis=0) & (np.ptp(growth, axis=0) < 0.1))

@@ -11,7 +11,9 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
+from gradproof.precision import DOUBLE
 from gradproof.program import Array
+from gradproof.reference.complexstep import sharpened
 from gradproof.reference.estimate import Estimate, Kind
 from gradproof.reference.field import Field
 from gradproof.reference.kinks import classify
@@ -23,6 +25,8 @@ CLIMB = (4, 8, 12)
 DESCENT = (-4, -8, -12)
 FAR_DESCENT = (-16, -20, -24, -28)
 NEIGHBOURS = (4, -4, -8)
+# Stairs this high, relative to the value, do not come from a computation in float32.
+QUANTISED = 2.0**-23
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +79,7 @@ def refine(field: Field, displacements: Array, look: Rung, goal: Goal) -> Estima
     parts = look.slopes
     bar = parts.bar
     result = Estimate.smooth(parts.central.copy(), np.where(np.isfinite(bar), bar, np.inf))
-    missed = ~goal.met(parts.central, bar)
+    missed = _sharpened(field, displacements, goal, result)
     rows = np.flatnonzero(missed.any(axis=1))
     if rows.size:
         # A kink at the point fills the noise bar too, so a climb that does not help is followed by a descent. And a
@@ -90,6 +94,17 @@ def refine(field: Field, displacements: Array, look: Rung, goal: Goal) -> Estima
     return result
 
 
+def _sharpened(field: Field, displacements: Array, goal: Goal, result: Estimate) -> NDArray[np.bool_]:
+    """What misses its goal, after the complex step has been asked about the rows that do."""
+    missed = ~goal.met(result.value, result.bar)
+    rows = np.flatnonzero(missed.any(axis=1))
+    exact = field.exact(displacements[rows]) if rows.size and field.exact is not None else None
+    if exact is not None:
+        result.put(rows, sharpened(exact, result.of_rows(rows)))
+        missed = ~goal.met(result.value, result.bar)
+    return missed
+
+
 def second_opinion(field: Field, displacements: Array, relative: float) -> Estimate:
     """Rungs on both sides of the first look for every row, and the rest of the ladder where they do not agree: what
     must be asked before an entry is called wrong."""
@@ -99,6 +114,7 @@ def second_opinion(field: Field, displacements: Array, relative: float) -> Estim
     stretches = (NEIGHBOURS + CLIMB[1:], DESCENT[2:], FAR_DESCENT)
     question = Question(field, displacements, Goal(np.zeros(shape), relative))
     _walk(question, look, np.arange(shape[0]), stretches, result)
+    _sharpened(field, displacements, Goal(np.zeros(shape), 0.0), result)
     return result
 
 
@@ -124,7 +140,7 @@ def _walk(
         chosen = _choose(rungs, goal)
         result.put(rows, chosen)
         # A kink is only believed when it stays one down to the smallest step.
-        settled = goal.met(chosen.value, chosen.bar) & (chosen.kind == Kind.SMOOTH)
+        settled = goal.met(chosen.value, chosen.bar) & ((chosen.kind == Kind.SMOOTH) | (chosen.kind == Kind.NEAR))
         settled |= np.logical_and.reduce([rung.unchanged for rung in rungs])
         resolved = settled.all(axis=1)
         rungs = [_rows_of(rung, np.flatnonzero(~resolved)) for rung in rungs]
@@ -152,7 +168,8 @@ def _choose(rungs: Sequence[Rung], goal: Goal) -> Estimate:
     plain = classify(Estimate.smooth(value, bar), ~goal.met(value, bar), pairs)
     if not noise.stairs.any():
         return plain
-    return _on_stairs(plain, _believed(ordered, noise.height, noise.stairs), noise.stairs)
+    across = _believed(ordered, noise.height, noise.stairs)
+    return _on_flat_stairs(_on_stairs(plain, across, noise.stairs), across[0], noise, ordered)
 
 
 def _believed(ordered: Sequence[Rung], level: Array, steady: NDArray[np.bool_]) -> tuple[Array, Array]:
@@ -176,6 +193,23 @@ def _on_stairs(tread: Estimate, across: tuple[Array, Array], stairs: NDArray[np.
         np.where(both, np.maximum(tread.bar, slope_bar), np.where(stairs, slope_bar, tread.bar)),
         np.where(both, 0.5 * np.abs(tread.value - slope), tread.spread),
         np.where(both, np.uint8(Kind.STAIRS), tread.kind),
+    )
+
+
+def _on_flat_stairs(found: Estimate, slope: Array, noise: Noise, ordered: Sequence[Rung]) -> Estimate:
+    """Treads that are flat and higher than any rounding make a quantiser, of which zero is a valid slope as well."""
+    still = np.logical_or.reduce([rung.unchanged for rung in ordered if rung.exponent <= -8])
+    # The floor of a rung, taken back to the size of the value.
+    size = ordered[0].floor * 2.0 ** ordered[0].exponent / (PER_STEP * FLOOR_FACTOR * DOUBLE.roundoff)
+    flat = noise.stairs & still & (noise.height > QUANTISED * size) & (found.kind != Kind.STAIRS)
+    flat &= np.isfinite(found.bar) & (np.abs(slope) > found.bar) & (found.spread == 0)
+    if not flat.any():
+        return found
+    return Estimate(
+        np.where(flat, 0.5 * slope, found.value),
+        found.bar,
+        np.where(flat, 0.5 * np.abs(slope), found.spread),
+        np.where(flat, np.uint8(Kind.STAIRS), found.kind),
     )
 
 
@@ -220,7 +254,7 @@ def _stairs(seen: Array, exponents: Array) -> tuple[Array, NDArray[np.bool_]]:
     further down nothing or rounding alone, and no rung in between. Their treads may slope (a solver that stops at a
     tolerance, started from its argument), so a slope seen on one of them is not the function's. An oscillation that
     the large steps alias would fade out gradually instead, and a kink does so as well."""
-    around = np.where(np.abs(exponents) <= 8, seen, np.nan)
+    around = np.where((exponents >= -8) & (exponents <= 12), seen, np.nan)
     known = np.isfinite(around)
     ordered = np.sort(around, axis=0)
     height = np.take_along_axis(ordered, np.maximum((known.sum(axis=0) - 1) // 2, 0)[None], axis=0)[0]

@@ -8,9 +8,9 @@ from dataclasses import replace
 from gradproof.picture import SIDE, Digest, allotted
 from gradproof.result import Comparison, Report, Verdict
 
-# Tiles of all pictures together: some 4 MB of text. At most half of them go to the blocks that are not right, which
-# are served first.
-TILES = 2**17
+# Tiles of all pictures together: some 4 MB of text in a page, twice that in JSON. At most half of them go to the blocks
+# that are not right, which are served first.
+TILES = 3 * 2**15
 
 
 def digested(report: Report) -> Report:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from textwrap import shorten
 from typing import TYPE_CHECKING
 
+from gradproof.render.numbers import count_of, last_digit, number, two_digits, with_bar
 from gradproof.result import Comparison, Cost, Entry, Finding, Power, Result, Verdict
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def panel(result: Result) -> RenderableType:
 
 def headline(result: Result) -> str:
     """The name and the count of blocks behind the verdict."""
-    return f"{result.name}: {_summary(result)}"
+    return f"{result.name}: {summary(result)}"
 
 
 def lines(result: Result) -> list[Line]:
@@ -72,18 +73,18 @@ def lines(result: Result) -> list[Line]:
     found = _wrong_pairs(result) + _unclear_pairs(result) + _findings(result)
     found += _together("skipped", [f"{skipped.path}: {skipped.reason}" for skipped in result.skipped])
     if result.power is not None:
-        found.append(Line("power", _power(result.power)))
+        found.append(Line("power", power_sentence(result.power)))
     # Why a batch was not possible is in `Result.notes`; here it would bury the verdict.
     found += _together("checked", [shorten(note.split(", because")[0], 120) for note in result.notes])
-    return [*found, Line("cost", _cost(result.cost)), Line("replay", f"seed={result.seed}")]
+    return [*found, Line("cost", cost_sentence(result.cost)), Line("replay", f"seed={result.seed}")]
 
 
-def _summary(result: Result) -> str:
+def summary(result: Result) -> str:
     """The count behind the verdict; where no block makes the verdict, a finding does."""
     blocks = len(result.comparisons)
     behind = sum(comparison.verdict is result.verdict for comparison in result.comparisons)
     counted = {
-        Verdict.RIGHT: f"{_count(behind, 'block')} agree{'s' if behind == 1 else ''}{_digits(result.comparisons)}",
+        Verdict.RIGHT: f"{count_of(behind, 'block')} agree{'s' if behind == 1 else ''}{_digits(result.comparisons)}",
         Verdict.UNDECIDED: f"{behind} of {blocks} blocks cannot be told",
         Verdict.WRONG: f"{behind} of {blocks} blocks disagree",
     }
@@ -91,7 +92,7 @@ def _summary(result: Result) -> str:
         Verdict.RIGHT: "nothing to compare",
         Verdict.UNSUPPORTED: "no derivative to check",
         Verdict.UNDECIDED: "cannot be told",
-        Verdict.WRONG: f"the numbers agree, but {_count(len(result.wrong), 'property')} of a derivative failed",
+        Verdict.WRONG: f"the numbers agree, but {count_of(len(result.wrong), 'property')} of a derivative failed",
         Verdict.ERROR: "could not be checked",
     }
     return (counted if behind else uncounted).get(result.verdict, uncounted[result.verdict])
@@ -99,7 +100,7 @@ def _summary(result: Result) -> str:
 
 def _digits(comparisons: Sequence[Comparison]) -> str:
     known = [comparison.digits for comparison in comparisons if math.isfinite(comparison.digits)]
-    return f" to {_count(int(min(known)), 'digit')}" if known else ""
+    return f" to {count_of(int(min(known)), 'digit')}" if known else ""
 
 
 def _wrong_pairs(result: Result) -> list[Line]:
@@ -107,7 +108,7 @@ def _wrong_pairs(result: Result) -> list[Line]:
     wrong.sort(key=lambda comparison: comparison.excess, reverse=True)
     listed: list[Line] = []
     for comparison in wrong[:LISTED]:
-        where = f"{_place(comparison)}: {_share(comparison)}"
+        where = f"{_place(comparison)}: {share(comparison)}"
         numbers = _numbers(comparison.worst) if comparison.worst else comparison.reason or "no entry was singled out"
         if len(wrong) > ROOMY:
             listed.append(Line(comparison.mode, f"{where}, {numbers}"))
@@ -172,7 +173,7 @@ def _place(comparison: Comparison) -> str:
     return place if comparison.order == 1 else f"{place} (order {comparison.order})"
 
 
-def _share(comparison: Comparison) -> str:
+def share(comparison: Comparison) -> str:
     if comparison.worst is None:
         return "a random combination of all entries disagrees" if comparison.scope == "probes" else "disagrees"
     # Bisection follows one error to its entry; it does not count the others.
@@ -181,69 +182,23 @@ def _share(comparison: Comparison) -> str:
 
 
 def _numbers(entry: Entry) -> str:
-    place = _last_digit(entry)
+    place = last_digit(entry)
     analytic = f"analytic {number(entry.analytic, place)}"
     if entry.spread > 0:
         low, high = entry.numeric - entry.spread, entry.numeric + entry.spread
-        numeric = f"a kink that allows {number(low, place)} to {number(high, place)} ± {_two_digits(entry.bar)}"
+        numeric = f"a kink that allows {number(low, place)} to {number(high, place)} ± {two_digits(entry.bar)}"
     else:
         numeric = f"numeric {with_bar(entry.numeric, entry.bar, place)}"
-    return f"{analytic}, {numeric}, tolerance {_two_digits(entry.tolerance)}"
+    return f"{analytic}, {numeric}, tolerance {two_digits(entry.tolerance)}"
 
 
-def _power(power: Power) -> str:
+def power_sentence(power: Power) -> str:
     if not math.isfinite(power.error):
         return "would not have caught a single wrong entry"
-    relative = f" ({_two_digits(power.relative)} of the largest)" if math.isfinite(power.relative) else ""
-    return f"would have caught any single-entry error above {_two_digits(power.error)}{relative}"
+    relative = f" ({two_digits(power.relative)} of the largest)" if math.isfinite(power.relative) else ""
+    return f"would have caught any single-entry error above {two_digits(power.error)}{relative}"
 
 
-def _cost(cost: Cost) -> str:
-    work = [_count(cost.evaluations, "evaluation"), _count(cost.pulls, "pull"), _count(cost.pushes, "push")]
+def cost_sentence(cost: Cost) -> str:
+    work = [count_of(cost.evaluations, "evaluation"), count_of(cost.pulls, "pull"), count_of(cost.pushes, "push")]
     return f"{', '.join(work)} in {cost.seconds:.2f} s"
-
-
-def _count(count: int, noun: str) -> str:
-    plural = {"push": "pushes", "property": "properties"}.get(noun, noun + "s")
-    return f"{count} {noun if count == 1 else plural}"
-
-
-def with_bar(value: float, bar: float, place: int | None = None) -> str:
-    """`value ± bar`: the bar to two digits, the value no further than the bar reaches.
-
-    `place` is the power of ten of the last digit wanted, for a value that is known better than anybody needs.
-    """
-    reach = _exponent(bar) - 1 if 0 < bar < math.inf else None
-    places = [wanted for wanted in (place, reach) if wanted is not None]
-    return f"{number(value, max(places, default=_exponent(value) - 16))} ± {_two_digits(bar)}"
-
-
-def number(value: float, place: int) -> str:
-    """The value with its last digit at 10**place, at most 17 digits in all."""
-    if not math.isfinite(value):
-        return str(value)
-    if value == 0:
-        return "0"
-    digits = min(max(_exponent(value) - place + 1, 1), 17)
-    return _bare(f"{value:#.{digits}g}")
-
-
-def _last_digit(entry: Entry) -> int:
-    """Where to cut both numbers: six digits, or three past the first in which they differ."""
-    sizes = [abs(x) for x in (entry.analytic, entry.numeric) if math.isfinite(x) and x != 0]
-    place = _exponent(max(sizes, default=1.0)) - 5
-    gap = abs(entry.analytic - entry.numeric)
-    return min(place, _exponent(gap) - 2) if 0 < gap < math.inf else place
-
-
-def _two_digits(size: float) -> str:
-    return _bare(f"{size:#.2g}") if math.isfinite(size) and size != 0 else f"{size:g}"
-
-
-def _bare(digits: str) -> str:
-    """Drop the point that the `#` format leaves at the end of a whole number."""
-    return digits.removesuffix(".").replace(".e", "e")
-
-
-def _exponent(value: float) -> int:
-    return math.floor(math.log10(abs(value))) if value != 0 and math.isfinite(value) else 0

@@ -136,6 +136,10 @@ class UserCall:
         split = len(wide) - len(self._state)
         return UserCall(self._fn, (self._tree, wide[:split]), wide[split:], self._wanted, self._meaning)
 
+    def as_given(self, leaves: Tensors) -> Tensors:
+        """The same with these very tensors for the input leaves, whatever their strides."""
+        return self._learned.leaves_of(self._with(leaves))
+
     def _rebuilt(self, leaves: Tensors) -> Any:
         if self.forms.by_input:
             leaves = self.forms.arguments(leaves)
@@ -143,6 +147,9 @@ class UserCall:
             leaves = list(leaves)
             for i, arranged in self._arranged:
                 leaves[i] = arranged(leaves[i])
+        return self._with(leaves)
+
+    def _with(self, leaves: Tensors) -> Any:
         values = self._template.copy()
         for slot in self._copied:
             values[slot] = values[slot].clone() if isinstance(values[slot], torch.Tensor) else values[slot].copy()

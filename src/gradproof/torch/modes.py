@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch.autograd import forward_ad
 
-from gradproof.errors import Unsupported
+from gradproof.errors import Unsupported, first_line
 
 # How torch (2.x) says that a mode does not exist, as far as the type of the exception does not tell.
 _NO_REVERSE = re.compile(
@@ -21,8 +21,13 @@ _NO_REVERSE = re.compile(
     r"unsupported (tensor layout|combination of layouts)|expected sparse coordinate tensor layout but got"
 )
 _NO_FORWARD = re.compile(
-    r"must implement the jvp|forward (mode )?AD|forward-mode|setup_context|functorch", re.IGNORECASE
+    r"must implement the jvp|forward (mode )?AD|forward-mode|setup_context|functorch|ZeroTensors are immutable",
+    re.IGNORECASE,
 )
+
+
+# How the node of a custom operator with a registered backward is called, before the operator's own name.
+OPERATOR = "GeneratedBackwardFor_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +110,17 @@ def nodes(values: Sequence[torch.Tensor]) -> Iterator[Any]:
                 waiting.append(further)
 
 
+def forwardless(values: Sequence[torch.Tensor]) -> str:
+    """Why there is no forward mode through this graph. A custom operator can register a backward only: asked for a
+    tangent, torch 2.13 goes round it and silently returns none."""
+    for node in nodes(values):
+        if node.name().startswith(OPERATOR):
+            return (
+                f"{node.name().removeprefix(OPERATOR).removesuffix('Backward')} is an operator without a forward rule"
+            )
+    return ""
+
+
 def _message_of(node: Any) -> str:
     try:
         node(torch.zeros(()))
@@ -129,9 +145,3 @@ def unsupported_in_double() -> Iterator[None]:
         yield
     except Exception as error:
         raise Unsupported(f"does not run in float64: {type(error).__name__}: {first_line(error)}") from error
-
-
-def first_line(error: BaseException) -> str:
-    """The first sentence or line of a message; torch's run over whole screens."""
-    line = next(iter(str(error).strip().splitlines()), "") or type(error).__name__
-    return line if len(line) <= 160 else line[:157] + "..."

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
 import torch
 
 from gradproof.errors import UsageError
+from gradproof.paths import matching
 from gradproof.torch.leaves import differentiable
 
 
@@ -16,7 +16,7 @@ def chosen(arguments: Sequence[tuple[str, Any]], params: Sequence[tuple[str, Any
     """The paths to differentiate, among arguments and parameters."""
     floating = [(path, tensor) for path, tensor in (*arguments, *params) if differentiable(tensor)]
     if wrt is not None:
-        return _matching(_patterns(wrt), [path for path, _ in floating])
+        return matching(wrt, [path for path, _ in floating])
     for path, value in arguments:
         if isinstance(value, torch.Tensor) and value.requires_grad and not differentiable(value):
             raise UsageError(
@@ -34,38 +34,6 @@ def chosen(arguments: Sequence[tuple[str, Any]], params: Sequence[tuple[str, Any
             "pass one, as in gradproof.check(fn, torch.randn(3, dtype=torch.float64))"
         )
     return frozenset(wanted)
-
-
-def _patterns(wrt: object) -> tuple[str, ...]:
-    patterns = (wrt,) if isinstance(wrt, str) else tuple(wrt) if isinstance(wrt, (list, tuple, set, frozenset)) else ()
-    if not patterns or not all(isinstance(pattern, str) for pattern in patterns):
-        raise UsageError(
-            f"wrt={wrt!r} is not understood; write a path or several, with * and ? as wildcards: "
-            "wrt='args[0]', wrt=('args[0]', 'params.*.weight')"
-        )
-    return patterns
-
-
-def _matching(patterns: Sequence[str], paths: Sequence[str]) -> frozenset[str]:
-    wanted: set[str] = set()
-    for pattern in patterns:
-        matcher = _compiled(pattern.removesuffix(".values()"))  # how findings name what a sparse tensor stores
-        hits = [path for path in paths if matcher.fullmatch(path)]
-        if not hits:
-            available = ", ".join(paths) or "none"
-            example = f": wrt={paths[0]!r}" if paths else ""
-            raise UsageError(
-                f"wrt={pattern!r} matches no floating or complex tensor; available: {available}; "
-                f"write one of them{example}"
-            )
-        wanted.update(hits)
-    return frozenset(wanted)
-
-
-def _compiled(pattern: str) -> re.Pattern[str]:
-    """`*` and `?` are wildcards, all else is literal; a match may stop where a subtree begins."""
-    body = "".join({"*": ".*", "?": "."}.get(char, re.escape(char)) for char in pattern)
-    return re.compile(f"(?:{body})(?:[\\[.].*)?", re.DOTALL)
 
 
 def _kind(value: object) -> str:

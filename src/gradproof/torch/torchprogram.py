@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from gradproof.errors import Unsupported
-from gradproof.program import Array, Leaf, Skipped, Tally
-from gradproof.torch.batching import ELEMENTS, FEW, FEW_VALUES, Known, Lane, Work
+from gradproof.batching import ELEMENTS, FEW, FEW_VALUES, Known, Lane, Way, Work
+from gradproof.errors import Unsupported, first_line
+from gradproof.program import Array, Leaf, Skipped, Tally, read_only
 from gradproof.torch.calls import Call, UserCall, double
 from gradproof.torch.gradientcall import GradientCall
 from gradproof.torch.leaves import rows_of
 from gradproof.torch.looping import evaluate_each
-from gradproof.torch.modes import Graph, first_line, forward, refuse_dead_ends, reverse, unsupported_in_double
+from gradproof.torch.modes import Graph, forward, forwardless, refuse_dead_ends, reverse, unsupported_in_double
 from gradproof.torch.purity import Purity
 
 
@@ -30,7 +30,6 @@ class TorchProgram:
         self.scope = Purity(call.modules)  # whoever uses the graph or the call does it in this scope
         self.raised: Exception | None = None  # by the function, at a perturbed point
         self._graph_note = ""
-        self._no_push = Unsupported(call.forms.no_push) if call.forms.no_push else None
         self._quiet: bool | None = None
         self._wide: TorchProgram | None = None
         self._reusable = True
@@ -39,21 +38,23 @@ class TorchProgram:
         with self.scope:
             self._trace()
             self._draws = self.scope.moved()
+        no_push = call.forms.no_push or forwardless(self._values)
+        self._no_push = Unsupported(no_push) if no_push else None
         self.inputs: tuple[Leaf, ...] = call.inputs.leaves
         self.outputs: tuple[Leaf, ...] = call.outputs.leaves
         self.skipped: tuple[Skipped, ...] = call.skipped
         value = np.empty(call.outputs.size)
         call.outputs.write_single(self._values, value)
-        self.point = _read_only(point)
-        self.value = _read_only(value)
+        self.point = read_only(point)
+        self.value = read_only(value)
         most = max(1, ELEMENTS // max(1, point.size + value.size))
         roundoff = max(call.inputs.roundoff, call.outputs.roundoff)
         self._lanes = {
-            "values": Lane("values", "vmap", most, roundoff, FEW_VALUES, known=Known(point, self.value)),
-            "pull": Lane("pull", "batched", most, roundoff),
-            "push": Lane("push", "vmap", most, roundoff),
+            "values": Lane("values", most, roundoff, FEW_VALUES, known=Known(point, self.value)),
+            "pull": Lane("pull", most, roundoff),
+            "push": Lane("push", most, roundoff),
         }
-        self._evaluation = Work(self._values_many, self._values_each, self.scope)
+        self._evaluation = Work((Way("vmap", self._values_many),), self._values_each, self.scope)
         if self._draws:
             self._lanes["values"].refuse("the function draws random numbers")
         if call.forms.reason:
@@ -126,7 +127,7 @@ class TorchProgram:
         self._refuse_dead_ends()
         result = np.empty((len(rows), self._point.size))
         with self.scope:
-            self._lanes["pull"].run(rows, result, Work(self._pull_many, self._pull_each, self.scope))
+            self._lanes["pull"].run(rows, result, Work((Way("batched", self._pull_many),), self._pull_each, self.scope))
         self._lanes["pull"].remember(rows, result)
         return result
 
@@ -137,7 +138,9 @@ class TorchProgram:
             raise self._no_push
         try:
             with self.scope, torch.enable_grad():
-                self._lanes["push"].run(rows, result, Work(self._push_many, self._push_each, self.scope))
+                self._lanes["push"].run(
+                    rows, result, Work((Way("vmap", self._push_many),), self._push_each, self.scope)
+                )
         except Unsupported as unsupported:
             self._no_push = unsupported
             raise
@@ -289,9 +292,3 @@ class TorchProgram:
             tangents = forward(self.run_dual, points, self.call.forms.arguments(self.call.inputs.single(row)))
             self.call.outputs.write_single(tangents, target)
             self.tally.pushes += 1
-
-
-def _read_only(array: Array) -> Array:
-    view = array.view()
-    view.flags.writeable = False
-    return view

@@ -10,19 +10,28 @@ from typing import Any
 import numpy as np
 import torch
 
+from gradproof import precision
 from gradproof.check import check_program
-from gradproof.errors import GradcheckError, OutputsChanged, Unsupported
+from gradproof.errors import (
+    GradcheckError,
+    NonDifferentiableWarning,
+    OutputsChanged,
+    UndecidedWarning,
+    Unsupported,
+)
 from gradproof.result import Comparison, Cost, Finding, Result, Verdict
 from gradproof.settings import Effort, Tolerance
-from gradproof.torch.dropin.contracts.any_cotangent import check_any_cotangent
-from gradproof.torch.dropin.contracts.attributes import check_attributes, check_returned
-from gradproof.torch.dropin.contracts.batched import check_batched_pull, check_batched_push
-from gradproof.torch.dropin.contracts.pulls import Gradients, random_cotangents
-from gradproof.torch.dropin.contracts.reentrant import WORDS as NOT_REENTRANT
-from gradproof.torch.dropin.contracts.reentrant import check_reentrant
-from gradproof.torch.dropin.contracts.subsets import check_subsets
-from gradproof.torch.dropin.contracts.undefined import check_undefined_cotangents, check_undefined_tangents
-from gradproof.torch.dropin.contracts.zero import check_zero
+from gradproof.torch.contracts.any_cotangent import check_any_cotangent
+from gradproof.torch.contracts.attributes import check_looks, check_returned
+from gradproof.torch.contracts.batched import check_batched_pull, check_batched_push
+from gradproof.torch.contracts.pulls import Gradients, random_cotangents
+from gradproof.torch.contracts.reentrant import WORDS as NOT_REENTRANT
+from gradproof.torch.contracts.reentrant import check_reentrant
+from gradproof.torch.contracts.subject import First, Subject
+from gradproof.torch.contracts.subsets import check_each_alone
+from gradproof.torch.contracts.undefined import check_undefined_cotangents, check_undefined_tangents
+from gradproof.torch.contracts.watch import Watch
+from gradproof.torch.contracts.zero import check_zero
 from gradproof.torch.dropin.messages import changed_outputs, contract_message, failure_message, parameter_names
 from gradproof.torch.dropin.options import Options, seed
 from gradproof.torch.torchprogram import TorchProgram
@@ -34,14 +43,10 @@ TINY = 6
 # A Jacobian of more entries than this is not looked at entry by entry in slow mode either, but by so many probes: its
 # arrays would fill the memory, and a probe overlooks no entry that slow mode would see.
 MOST_ENTRIES, SEVERAL = 2**23, 4
-
-
-class NonDifferentiableWarning(UserWarning):
-    """The function has a kink at this point; its gradient is one of several valid ones."""
-
-
-class UndecidedWarning(UserWarning):
-    """The gradient agrees as far as could be told, which is less far than the tolerance asks for."""
+# Findings that leave nothing to compare.
+NOT_CHECKABLE = ("random", "nan-value", "nan-both")
+# A gradient that is the same may be so many roundings off.
+ROUNDINGS = 2**14
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +75,9 @@ def judge(case: Case) -> Result:
     cotangents = random_cotangents(program, generator)
     if options.check_backward_ad:
         with program.scope:
-            gradients, findings = check_reentrant(program, cotangents, options)
+            gradients, findings = check_reentrant(program, cotangents, options.nondet_tol)
             _raise_for(findings, case)
-            _raise_for(check_returned(program, options), case)
+            _raise_for(check_returned(program, dtypes=options.check_grad_dtypes), case)
     result = _judge_derivatives(case)
     with program.scope:
         _judge_contracts(case, cotangents, gradients, generator)
@@ -92,13 +97,30 @@ def _judge_contracts(
         return
     if options.check_batched_grad:
         _raise_for(check_batched_pull(program, generator), case)
-    _raise_for(check_attributes(program, gradients), case)
-    _raise_for(check_zero(program, options), case)
+    _raise_for(check_looks(program, gradients), case)
+    _raise_for(check_zero(program, masked=options.masked), case)
     if options.check_undefined_grad:
-        _raise_for(check_undefined_cotangents(program, cotangents), case)
-    _raise_for(check_any_cotangent(program, cotangents, gradients, options), case)
+        _judge_undefined(case, cotangents)
+    _raise_for(check_any_cotangent(program, cotangents, gradients, options.nondet_tol), case)
     if not case.second_order:
-        _raise_for(check_subsets(program, cotangents, gradients, options), case)
+        roundoff = precision.coarsest(program.inputs + program.outputs).roundoff
+        subject = Subject(program, generator, ROUNDINGS * roundoff, options.nondet_tol)
+        subject.cotangents, subject.first = cotangents, First(gradients, Watch(()), [])
+        _raise_for(check_each_alone(subject), case)
+
+
+def _judge_undefined(case: Case, cotangents: list[torch.Tensor]) -> None:
+    __tracebackhide__ = True
+    try:
+        _raise_for(check_undefined_cotangents(case.program, cotangents), case)
+    except GradcheckError:
+        warnings.warn(
+            "Backwards compatibility: New undefined gradient support checking feature found a failure; "
+            "check_undefined_grad=False leaves it out.",
+            UserWarning,
+            stacklevel=6,
+        )
+        raise
 
 
 def _judge_derivatives(case: Case) -> Result:
@@ -115,7 +137,7 @@ def _judge_derivatives(case: Case) -> Result:
         if {finding.code for finding in failing} == {"nonlinear"}:
             # torch has words for the commonest case of this.
             with case.program.scope:
-                _raise_for(check_zero(case.program, case.options), case)
+                _raise_for(check_zero(case.program, masked=case.options.masked), case)
         raise GradcheckError(failure_message(result, case.program, case.names), result)
     if result.verdict is Verdict.UNSUPPORTED:
         _raise_missing(case, result)
@@ -160,7 +182,7 @@ def _fails(finding: Finding, result: Result) -> bool:
     """Whether a finding is a failure by itself. Doubt about a block is judged by its deviation instead."""
     if finding.verdict in (Verdict.WRONG, Verdict.ERROR):
         return True
-    return finding.verdict is Verdict.UNDECIDED and (finding.code in ("random", "nan-value") or not result.comparisons)
+    return finding.verdict is Verdict.UNDECIDED and (finding.code in NOT_CHECKABLE or not result.comparisons)
 
 
 def _beyond(comparison: Comparison, tolerance: Tolerance | None) -> bool:

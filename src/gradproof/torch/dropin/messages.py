@@ -73,7 +73,7 @@ def _first_line(result: Result, program: TorchProgram) -> str:
         c for c in result.comparisons if c.verdict is Verdict.UNDECIDED
     ]
     for finding in result.findings:
-        if finding.code in ("random", "nan-value"):
+        if finding.code in ("random", "nan-value", "nan-both"):
             return _own_words(finding, program)
     nonlinear = [finding for finding in result.findings if finding.code == "nonlinear"]
     if nonlinear and not any(c.verdict is Verdict.WRONG for c in failed):
@@ -94,7 +94,7 @@ def _first_line(result: Result, program: TorchProgram) -> str:
 def _own_words(finding: Finding, program: TorchProgram) -> str:
     if finding.code == "random":
         return "The function is not deterministic: its gradient cannot be checked"
-    if finding.code == "nan-value":
+    if finding.code in ("nan-value", "nan-both"):
         return "The function is not finite at this point: its gradient cannot be checked"
     paths = [leaf.path for leaf in program.inputs]
     path = finding.place.input.path if finding.place.input else paths[0]

@@ -68,7 +68,8 @@ class Options:
             effort=effort,
             tolerance=self.tolerance(program),
             step=step,
-            jitter=float(self.nondet_tol),
+            nondet_tol=float(self.nondet_tol),
+            contracts=("linear",),  # the others have their own place in torch's order
             seed=seed(),
         )
 

@@ -1,0 +1,159 @@
+"""Run rows in batches where that works, and one by one where it does not. A batch is believed after a cross-check."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+import numpy as np
+
+from gradproof.errors import first_line
+from gradproof.program import Array
+
+# Elements of input and output in flight at once: 8 MB of float64, which also stays near the cache.
+ELEMENTS = 2**20
+# A batch that works in general may fail for one chunk (a step out of the domain); this often, and we give up on it.
+PATIENCE = 3
+# Fewer rows than this run one by one: starting a batch costs as much as several reverse passes, or many calls.
+FEW = 6
+FEW_VALUES = 32
+# A chunk of so many elements is tried as a whole: copying it costs less than a second batch.
+SMALL = 2**16
+
+Runner = Callable[[Array, Array], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One way to run a batch in one call, by the name that a note gives it."""
+
+    name: str
+    run: Runner
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """`ways` run a batch in one call, the best first; `each` runs the same rows one by one; all write their results
+    into an array. `scope` shields the trial, so that the rows which follow find the random state as if it had not
+    happened."""
+
+    ways: tuple[Way, ...]
+    each: Runner
+    scope: AbstractContextManager[None]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A row whose result a plain call has given already."""
+
+    row: Array
+    result: Array
+
+
+@dataclass(slots=True)
+class Lane:
+    """How one operation of a program runs its rows. `batched` is None until the first batch has been tried; then `way`
+    is the first one that was believed."""
+
+    name: str
+    most: int
+    roundoff: float
+    few: int = FEW
+    batched: bool | None = None
+    way: Way | None = None
+    reason: str = ""
+    failures: int = 0
+    used: bool = False
+    known: Known | None = None
+
+    def remember(self, rows: Array, results: Array) -> None:
+        """A single row was run by itself: the first batch can be held against it."""
+        if len(rows) == 1 and self.most > 1 and self.batched is None:
+            self.known = Known(rows[0].copy(), results[0].copy())
+
+    def run(self, rows: Array, into: Array, work: Work) -> None:
+        self.used = self.used or len(rows) > 0
+        for start in range(0, len(rows), self.most):
+            chunk, target = rows[start : start + self.most], into[start : start + self.most]
+            if len(chunk) < self.few or self.batched is False:
+                work.each(chunk, target)
+            else:
+                if self.batched is None:
+                    # The trial takes a few rows of a large chunk; the rest is then run as it turned out.
+                    few = len(chunk) if chunk.size + target.size <= SMALL else FEW
+                    self.tried(chunk[:few], target[:few], work)
+                    chunk, target = chunk[few:], target[few:]
+                if self.way is not None:
+                    self._believed(self.way, chunk, target, work)
+                elif len(chunk):
+                    work.each(chunk, target)
+
+    def _believed(self, way: Way, rows: Array, into: Array, work: Work) -> None:
+        if not len(rows):
+            return
+        try:
+            _quietly(way.run, rows, into)
+        except Exception as error:  # noqa: BLE001  the rows get their say one by one
+            self.failures += 1
+            if self.failures >= PATIENCE:
+                self.refuse(f"a batch raised {type(error).__name__}: {first_line(error)}")
+            work.each(rows, into)
+
+    def tried(self, rows: Array, into: Array, work: Work) -> None:
+        """A batch is believed when one of its rows is what a plain call gives. That row stands neither first nor in the
+        middle nor last, so that a batch that repeats or reverses its rows is caught."""
+        picked, known = 2 * len(rows) // 3, self.known
+        with work.scope:
+            if known is None:
+                alone = np.empty((1, into.shape[1]))
+                work.each(rows[picked : picked + 1].copy(), alone)
+                known = Known(rows[picked], alone[0])
+                rest = picked + 1
+            else:
+                rest = picked
+            batch = np.concatenate([rows[:picked], known.row[None], rows[rest:]])
+            results = np.empty((len(batch), into.shape[1]))
+            for way in work.ways:
+                try:
+                    # A function may overwrite what it is given, and there may be another way to try.
+                    _quietly(way.run, batch if way is work.ways[-1] else batch.copy(), results)
+                except Exception as error:  # noqa: BLE001  the rows get their say one by one
+                    self.refuse(f"a batch raised {type(error).__name__}: {first_line(error)}")
+                    continue
+                if agree(results[picked], known.result, self.roundoff):
+                    self.batched, self.way = True, way
+                    into[:rest], into[rest:] = results[:rest], results[picked + 1 :]
+                    return
+                self.refuse("a batch disagrees with a single call")
+        work.each(rows, into)
+
+    def refuse(self, reason: str) -> None:
+        self.batched, self.way, self.reason = False, None, reason
+
+    @property
+    def note(self) -> str:
+        if self.most == 1 and self.used:
+            return f"{self.name}: one by one, because one row fills a batch"
+        if self.batched is None:
+            return ""
+        return f"{self.name}: {self.way.name}" if self.way else f"{self.name}: one by one, because {self.reason}"
+
+
+def agree(batched: Array, alone: Array, roundoff: float) -> bool:
+    """Equal within rounding, at the scale of the largest entry; NaN agrees with NaN, and infinities with their like."""
+    if np.array_equal(batched, alone, equal_nan=True):
+        return True
+    finite = np.isfinite(alone)
+    if not np.array_equal(batched[~finite], alone[~finite], equal_nan=True):
+        return False
+    scale = float(np.max(np.abs(alone[finite]), initial=0.0))
+    return bool(np.all(np.abs(batched[finite] - alone[finite]) <= 64 * roundoff * scale))
+
+
+def _quietly(run: Runner, rows: Array, into: Array) -> None:
+    """Without warnings: a framework may warn of what it batches slowly, but the user asked for no batch."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        run(rows, into)

@@ -1,0 +1,138 @@
+"""`gradproof sweep`: check a whole catalogue; `gradproof sweep diff`: compare two stores."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import Any
+
+import click
+
+from gradproof.cli.display import console
+from gradproof.cli.output import INTERRUPTED, STATUS, WRONG, Files
+from gradproof.cli.request import effort_of, seed_of
+from gradproof.errors import UsageError
+from gradproof.result import Verdict
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
+_STORE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+class _Sweep(click.Group):
+    """The first word is a catalogue unless it is one of the commands."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args and args[0] not in (*self.commands, *ctx.help_option_names):
+            args = ["run", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(cls=_Sweep, short_help="Check a whole library of operators.", subcommand_metavar="CATALOGUE... [OPTIONS]")
+def sweep() -> None:
+    """Check a whole library of operators, on this machine or on a cluster.
+
+    \b
+    gradproof sweep torch --store torch.db           all operators of PyTorch
+    gradproof sweep torch --ops 'linalg.*' --dtype float64,complex128 --order 1,2
+    gradproof sweep torch.modules torch.functions path/to/cases.py
+    gradproof sweep diff old.db new.db               what became wrong, slower, less exact
+
+    A sweep that was stopped or killed goes on where it was when it is started again with the same --store.
+    `gradproof sweep run --help` shows all options.
+    """
+
+
+@sweep.command("run", short_help="Check the cases of catalogues (the word run may be left out).")
+@click.argument("catalogues", metavar="CATALOGUE...", nargs=-1, required=True)
+@click.option("--ops", multiple=True, metavar="GLOB", help="Operators by name, such as 'linalg.*'.")
+@click.option("--dtype", multiple=True, metavar="NAMES", help="Such as float64,bfloat16. Default: the catalogue's own.")
+@click.option("--device", multiple=True, metavar="NAMES", help="Such as cpu. Default: the catalogue's own.")
+@click.option("--order", metavar="1,2", help="Orders of derivatives, a verdict for each. Default: as the cases say.")
+@click.option("--modes", metavar="MODES", help="reverse, forward, or reverse,forward. Default: all that exist.")
+@click.option("--effort", metavar="HOW", help="auto, exhaustive, or a number of probes.")
+@click.option("--tolerance", type=float, metavar="T", help="Accepted relative deviation. Default: from the dtype.")
+@click.option("--seed", default="0", metavar="N", show_default=True, help="Of random numbers; random for a fresh one.")
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="At most so many cases of each catalogue.")
+@click.option("--shard", metavar="3/8", help="Only this part of the cases: the third of eight.")
+@click.option("--jobs", "-j", type=click.IntRange(1), metavar="N", help="Processes. Default: one for each core.")
+@click.option("--scheduler", metavar="ADDRESS", help="Run on the Dask cluster of this scheduler, tcp://host:8786.")
+@click.option("--store", type=_FILE, help="Where rows go as they come, and where they are found again.")
+@click.option(
+    "--seconds", type=float, default=120.0, show_default=True, help="Of the processor that one case may take."
+)
+@click.option("--memory", type=float, default=4.0, show_default=True, help="GiB that one case may take; 0: no limit.")
+@click.option("--json", type=_FILE, help="Write the report as JSON (for show, replay and scripts).")
+@click.option("--html", type=_FILE, help="Write the report as one page with plots.")
+@click.option("--junit", type=_FILE, help="Write the report as JUnit XML, for CI systems.")
+@click.pass_context
+def run(context: click.Context, /, catalogues: tuple[str, ...], **given: Any) -> None:
+    """Check all cases of these catalogues: torch, torch.modules, torch.functions, jax, path/to/cases.py,
+    package.module:name, or what a package registers under the entry point group gradproof.catalogues.
+
+    Ends with status 0 if everything is right, 1 if something is wrong, 3 if something could not be told.
+    """
+    files = Files(given.pop("json"), given.pop("html"), given.pop("junit"))
+    files.prepare()
+    given["effort"] = None if given["effort"] is None else effort_of(given["effort"])
+    given["seed"] = seed_of(given["seed"])
+    context.exit(carried_out(catalogues, files, given))
+
+
+def carried_out(catalogues: tuple[str, ...], files: Files, given: dict[str, Any]) -> int:
+    """Run it, show it, write it down. The exit status."""
+    from gradproof.sweep.progress import Progress, shown
+    from gradproof.sweep.run import sweep as swept
+    from gradproof.sweep.store import Store
+
+    screen = console()
+    progress = Progress()
+    with shown(progress, screen) as step:
+        try:
+            swept_store = swept(catalogues, progress=progress, show=lambda _: step(), **given).store
+        except KeyboardInterrupt:
+            screen.print(f"stopped after {progress.done:,} checks", markup=False)
+            if given["store"] is not None:
+                screen.print(f"the same command goes on from {given['store']}", markup=False)
+            return INTERRUPTED
+    store: Store = swept_store
+    with contextlib.closing(store):
+        return _told(store, progress, files)
+
+
+def _told(store: Any, progress: Any, files: Files) -> int:
+    from gradproof.sweep.progress import clock
+    from gradproof.sweep.summary import summary_of
+
+    screen = console()
+    summary = summary_of(store.rows())
+    for table in summary.tables():
+        screen.print(table)
+    counts = ", ".join(f"{summary.counts[verdict]:,} {verdict.value}" for verdict in Verdict if summary.counts[verdict])
+    now = f"{progress.done:,} of them now, in {clock(progress.seconds)}"
+    screen.print(f"{summary.counts.total():,} checks: {counts or 'none'}; {now}", markup=False)
+    if files != Files():
+        for path in files.write(store.report()):
+            screen.print(f"wrote {path}", markup=False)
+    return STATUS[summary.verdict]
+
+
+@sweep.command(short_help="Compare two stores: what became wrong, slower, less exact.")
+@click.argument("old", type=_STORE)
+@click.argument("new", type=_STORE)
+@click.pass_context
+def diff(context: click.Context, old: Path, new: Path) -> None:
+    """What became wrong or right, slower, or less exact from OLD to NEW. Status 1: something became wrong."""
+    from gradproof.sweep.diff import difference, tables
+    from gradproof.sweep.store import Store
+
+    with Store(old) as before, Store(new) as after:
+        if not before.facts() or not after.facts():
+            empty = old if not before.facts() else new
+            raise UsageError(f"{empty} is not the store of a sweep; write gradproof sweep diff old.db new.db")
+        found = difference(before.rows(), after.rows())
+    screen = console()
+    for table in tables(found):
+        screen.print(table)
+    if not found.changes:
+        screen.print("no difference", markup=False)
+    context.exit(WRONG if found.worse else 0)

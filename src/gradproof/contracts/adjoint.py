@@ -1,0 +1,91 @@
+"""Forward and reverse mode are adjoint: w . (J u) = (J^T w) . u.
+
+Both are exact but for rounding, so they can be held against each other far more closely than against differences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gradproof.norms import rms
+from gradproof.precision import coarsest
+from gradproof.program import Array, Leaf, Program, Spot
+from gradproof.result import Comparison, Finding, Place, Verdict
+from gradproof.settings import Tolerance
+
+# The part of the tolerance by which the modes may differ, but never fewer roundings than these.
+PART = 1e-3
+ROUNDINGS = 1024.0
+# A derivative below this fraction of value over input is rounding.
+NEGLIGIBLE = 1e-11
+HINT = "Write both rules from the same formula; look for a cast, a constant or a term that only one of them has."
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Modes:
+    """The derivatives of one output with respect to one input, or sums of them, by both modes. `size` is the scale that
+    each number is judged by, and `change` that of value over input: where the first is rounding, it stands in. Shapes
+    are (output entries, input entries), or (probes,)."""
+
+    output: Leaf
+    input: Leaf
+    reverse: Array
+    forward: Array
+    size: Array
+    change: Array | float
+
+
+def check_adjoint(
+    program: Program, pairs: Sequence[Modes], comparisons: Sequence[Comparison], tolerance: Tolerance
+) -> tuple[Finding, ...]:
+    """One finding, at the worst place. Where the numbers are wrong or in doubt anyway, or at a kink, where every mode
+    may choose a slope of its own, nothing is said."""
+    if any(comparison.verdict is not Verdict.RIGHT for comparison in comparisons):
+        return ()
+    share = max(PART * tolerance.finest, ROUNDINGS * coarsest(program.inputs + program.outputs).roundoff)
+    worst: tuple[float, Finding] | None = None
+    for pair in pairs:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            gap = np.abs(pair.reverse - pair.forward)
+            excess = gap / (share * pair.size + NEGLIGIBLE * pair.change + PART * tolerance.absolute + 1e-300)
+        top = float(np.nanmax(excess, initial=0.0))
+        if top > 1.0 and (worst is None or top > worst[0]) and not _kinked(pair, comparisons):
+            worst = top, _finding(pair, excess, gap)
+    return (worst[1],) if worst else ()
+
+
+def blocks(program: Program, reverse: Array, forward: Array) -> list[Modes]:
+    """From two Jacobians, (N, M) each. An entry is judged by itself and by the rms of its block."""
+    found = []
+    for output in program.outputs:
+        for leaf in program.inputs:
+            one, other = reverse[leaf.span, output.span].T, forward[leaf.span, output.span].T
+            if one.size and not np.array_equal(one, other):
+                change = rms(program.value) / (rms(program.point[leaf.span]) or 1.0)
+                size = np.maximum(np.abs(other), max(rms(one), rms(other)))
+                found.append(Modes(output, leaf, one, other, size, change))
+    return found
+
+
+def _kinked(pair: Modes, comparisons: Sequence[Comparison]) -> bool:
+    return any(
+        (c.output, c.input) == (pair.output, pair.input) and c.spread is not None and bool(c.spread.any())
+        for c in comparisons
+    )
+
+
+def _finding(pair: Modes, excess: Array, gap: Array) -> Finding:
+    at = np.unravel_index(int(np.nanargmax(excess)), excess.shape)
+    one, other = float(pair.reverse[at]), float(pair.forward[at])
+    numbers = f"{one:.10g} in reverse mode, {other:.10g} in forward mode (apart by {float(gap[at]):.3g})"
+    if excess.ndim == 2:
+        place = Place(pair.output.spot(pair.output.start + int(at[0])), pair.input.spot(pair.input.start + int(at[1])))
+        what = f"{place} is {numbers}"
+    else:
+        place = Place(Spot(pair.output.path), Spot(pair.input.path))
+        what = f"a random sum of the entries of {place} is {numbers}"
+    sentence = f"forward and reverse mode disagree, though both are within the tolerance: {what}"
+    return Finding("adjoint", Verdict.WRONG, place, sentence, HINT)

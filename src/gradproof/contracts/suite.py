@@ -1,0 +1,40 @@
+"""What a framework's own contracts are asked, and what they answer. The core finds them through `adapters`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gradproof.result import Finding
+from gradproof.settings import CONTRACTS, Tolerance
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """Which contracts, how much may differ, and whether so many more calls can be paid for."""
+
+    names: tuple[str, ...]
+    tolerance: Tolerance
+    nondet_tol: float
+    generator: np.random.Generator
+    affords: Callable[[int], bool] = lambda _: True
+
+    @property
+    def by_hand(self) -> bool:
+        """Whether the user named them: then the price is known to be wanted."""
+        return self.names != CONTRACTS
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What was found, and a note on what was looked at."""
+
+    findings: tuple[Finding, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+# A framework's suite: its program, and the terms.
+Suite = Callable[[Any, Terms], Kept]

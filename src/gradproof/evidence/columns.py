@@ -1,0 +1,120 @@
+"""Single coordinates along which the function is not smooth, each judged by itself: the hull test in probe mode."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from gradproof.compare import entry_tolerance, judge
+from gradproof.evidence.folds import Column
+from gradproof.evidence.gathered import Task
+from gradproof.evidence.scales import rounding
+from gradproof.evidence.wording import REASONS
+from gradproof.program import Array, Leaf, leaf_at
+from gradproof.reference.bends import Indices
+from gradproof.reference.estimate import Estimate, Kind
+from gradproof.reference.field import selected
+from gradproof.reference.ladder import second_opinion
+from gradproof.result import Comparison, Entry, Place, Verdict
+
+# Of the outputs that bend along a coordinate, so many are looked at.
+OUTPUTS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One entry of the Jacobian, judged by itself in one mode."""
+
+    mode: str
+    output: Leaf
+    input: Leaf
+    row: int
+    coordinate: int
+    entry: Entry
+    kind: Kind
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """The rms of a block's entries, by mode, input leaf and output leaf."""
+
+    table: dict[str, Array]
+
+    def of(self, mode: str, i: int, o: int) -> float:
+        return float(self.table[mode][i, o])
+
+
+def look_at(task: Task, column: Column, modes: tuple[str, ...], sizes: Sizes) -> list[Look]:
+    """The entries of one column that are not smooth. Outputs beyond a few are picked from all over."""
+    outputs = column.outputs
+    if outputs.size > OUTPUTS:
+        outputs = outputs[np.linspace(0, outputs.size - 1, OUTPUTS).astype(int)]
+    step = np.zeros((1, task.steps.size))
+    step[0, column.coordinate] = task.steps[column.coordinate]
+    opinion = second_opinion(selected(task.reference, outputs, task.exact), step, 0.5 * task.tolerance.relative)
+    numeric = opinion.scaled(1.0 / task.steps[[column.coordinate]])
+    looks: list[Look] = []
+    for mode in modes:
+        analytic = _analytic(task, mode, column.coordinate, outputs)
+        looks += [
+            _judged(task, (mode, int(j), column.coordinate), numeric.block(slice(0, 1), slice(k, k + 1)), value, sizes)
+            for k, (j, value) in enumerate(zip(outputs, analytic, strict=True))
+        ]
+    return looks
+
+
+def _analytic(task: Task, mode: str, coordinate: int, outputs: Indices) -> Array:
+    if mode == "forward":
+        unit = np.zeros((1, task.steps.size))
+        unit[0, coordinate] = 1.0
+        return np.asarray(task.program.push(unit)[0, outputs])
+    result = np.empty(len(outputs))
+    for k, j in enumerate(outputs):
+        one_hot = np.zeros((1, task.program.value.size))
+        one_hot[0, j] = 1.0
+        result[k] = task.program.pull(one_hot)[0, coordinate]
+    return result
+
+
+def _judged(task: Task, where: tuple[str, int, int], numeric: Estimate, analytic: float, sizes: Sizes) -> Look:
+    mode, j, i = where
+    output, leaf = leaf_at(task.program.outputs, j), leaf_at(task.program.inputs, i)
+    size = np.abs(numeric.value[0]) + numeric.spread[0]
+    scale = sizes.of(mode, task.program.inputs.index(leaf), task.program.outputs.index(output))
+    if not np.isfinite(size).all() or numeric.kind[0, 0] > Kind.EDGE:
+        size = np.zeros(1)
+    tolerance = entry_tolerance(size, scale, task.tolerance) + rounding(task, output, leaf)
+    judgement = judge(np.full((1, 1), analytic), numeric, tolerance[None])
+    verdict = Verdict.RIGHT
+    if judgement.wrong.any():
+        verdict = Verdict.WRONG
+    elif judgement.undecided.any():
+        verdict = Verdict.UNDECIDED
+    entry = Entry(
+        Place(output.spot(j), leaf.spot(i)),
+        float(analytic),
+        float(numeric.value[0, 0]),
+        float(numeric.bar[0, 0]),
+        float(tolerance[0]),
+        float(numeric.spread[0, 0]),
+    )
+    return Look(mode, output, leaf, j, i, entry, Kind(int(numeric.kind[0, 0])), verdict)
+
+
+def with_looks(comparison: Comparison, looks: list[Look]) -> Comparison:
+    """The comparison of a pair of leaves, and what single entries of it add to the verdict."""
+    own = [one for one in looks if (one.mode, one.output, one.input) == _key(comparison)]
+    for verdict in (Verdict.WRONG, Verdict.UNDECIDED):
+        told = [one for one in own if one.verdict is verdict]
+        if comparison.verdict is verdict or (told and comparison.verdict is not Verdict.WRONG):
+            found = tuple(one.entry for one in told) + comparison.found
+            reason = REASONS.get(told[0].kind, "noise") if told and verdict is Verdict.UNDECIDED else comparison.reason
+            wrong = len(found) if verdict is Verdict.WRONG else 0
+            return replace(comparison, verdict=verdict, found=found[:8], wrong=wrong, reason=reason)
+    return comparison
+
+
+def _key(comparison: Comparison) -> tuple[str, Leaf, Leaf]:
+    return comparison.mode, comparison.output, comparison.input

@@ -1,0 +1,150 @@
+"""Where the function is not smooth along a probe: which outputs bend, and along which coordinates.
+
+A kink on one coordinate must not hide the others. So the outputs that bend and the coordinates along which they do are
+set apart: what is left is probed as ever, and the coordinates are looked at one by one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from gradproof.compare import Mask
+from gradproof.evidence.gathered import Task
+from gradproof.evidence.sums import Probe, part
+from gradproof.program import Array, Leaf
+from gradproof.reference.bends import Indices, bends
+
+# So many coordinates are followed to the end. Of more, this many are picked.
+MOST = 16
+PICKED = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A coordinate, and the outputs that bend along it."""
+
+    coordinate: int
+    outputs: Indices
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """`outputs` (M,) bend along the direction, `inputs` (N,) are the coordinates to blame; `columns` are those that
+    were singled out: all of them, unless `crowded`."""
+
+    outputs: Mask
+    inputs: Mask
+    columns: tuple[Column, ...]
+    crowded: bool
+
+    def pieces(self, probe: Probe) -> list[Probe]:
+        """The smooth rest of a probe: all inputs to the outputs that do not bend; the harmless inputs to those that do;
+        and each singled-out coordinate to those that do not bend along it."""
+        straight = np.where(self.outputs, 0.0, probe.cotangent)
+        others = np.where(self.outputs, probe.cotangent, 0.0)
+        found = [Probe(probe.direction, straight), Probe(np.where(self.inputs, 0.0, probe.direction), others)]
+        for column in self.columns:
+            rest = others.copy()
+            rest[column.outputs] = 0.0
+            if rest.any():
+                alone = np.zeros_like(probe.direction)
+                alone[column.coordinate] = probe.direction[column.coordinate]
+                found.append(Probe(alone, rest))
+        return [piece for piece in found if piece.cotangent.any() and piece.direction.any()]
+
+
+def find_fold(task: Task, probe: Probe) -> Fold | None:
+    """None where nothing bends, or everything does in the way of noise, which is for the ladder to deal with."""
+    outputs = np.zeros(task.program.value.size, dtype=bool)
+    inputs = np.zeros(task.steps.size, dtype=bool)
+    columns: list[Column] = []
+    crowded = False
+    for leaf in task.program.inputs:
+        if not probe.direction[leaf.span].any():
+            continue
+        seen = bends(task.reference, part(probe.direction, leaf))
+        along = seen.bent[0]
+        if not along.any():
+            continue
+        noisy = 2 * np.count_nonzero(seen.abrupt) > np.count_nonzero(along)
+        search = _Search(task, probe.direction, np.flatnonzero(along), PICKED if not noisy else 0)
+        found, rest = search.descend(leaf)
+        if rest and noisy:
+            return None
+        outputs |= along
+        columns += found
+        for column in found:
+            inputs[column.coordinate] = True
+        for first, last in rest:
+            inputs[first:last] = True
+            crowded = True
+    return Fold(outputs, inputs, tuple(columns), crowded) if outputs.any() else None
+
+
+def with_loudest(task: Task, fold: Fold, probe: Probe) -> Fold:
+    """Of a crowd, the coordinates with the largest gradients too: a value outside the hull is likely to be one."""
+    rows = np.flatnonzero(fold.outputs)
+    gradient = np.abs(task.program.pull(np.where(fold.outputs, probe.cotangent, 0.0)[None])[0])
+    gradient = np.nan_to_num(np.where(fold.inputs, gradient, 0.0), nan=np.inf)
+    known = {column.coordinate for column in fold.columns}
+    top = [int(i) for i in np.argsort(-gradient, kind="stable")[:PICKED] if gradient[i] > 0 and int(i) not in known]
+    return replace(fold, columns=fold.columns + tuple(_Search(task, probe.direction, rows).columns(top)))
+
+
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    task: Task
+    direction: Array
+    outputs: Indices
+    picked: int = PICKED
+
+    def descend(self, leaf: Leaf) -> tuple[list[Column], list[Span]]:
+        """The coordinates to blame; of a crowd only some, and the parts that the crowd is in."""
+        parts: list[Span] = [(leaf.start, leaf.stop)]
+        crowd: list[Span] = []
+        while any(last - first > 1 for first, last in parts):
+            parts = self._bending(_halved(parts))
+            if len(parts) > MOST and not crowd:
+                crowd = parts
+            if crowd:
+                parts = _picked(parts, self.picked)
+        return self.columns([first for first, _ in parts]), crowd
+
+    def _bending(self, parts: list[Span]) -> list[Span]:
+        return [part for part, mask in zip(parts, self._masks(parts), strict=True) if mask.any()]
+
+    def columns(self, coordinates: list[int]) -> list[Column]:
+        masks = self._masks([(first, first + 1) for first in coordinates])
+        return [Column(first, self.outputs[mask]) for first, mask in zip(coordinates, masks, strict=True) if mask.any()]
+
+    def _masks(self, parts: list[Span]) -> list[Mask]:
+        """Which outputs bend along each part; one at a time where vectors are long."""
+        masks: list[Mask] = []
+        most = max(1, 2**20 // self.direction.size)
+        for start in range(0, len(parts), most):
+            some = parts[start : start + most]
+            rows = np.zeros((len(some), self.direction.size))
+            for row, (first, last) in zip(rows, some, strict=True):
+                row[first:last] = self.direction[first:last]
+            masks += list(bends(self.task.reference, rows, self.outputs).bent)
+        return masks
+
+
+def _halved(parts: list[Span]) -> list[Span]:
+    result: list[Span] = []
+    for first, last in parts:
+        middle = (first + last) // 2
+        result += [(first, last)] if last - first == 1 else [(first, middle), (middle, last)]
+    return result
+
+
+def _picked(parts: list[Span], count: int) -> list[Span]:
+    """Some of the parts, from all over the leaf."""
+    if len(parts) <= count:
+        return parts
+    return [parts[i] for i in np.linspace(0, len(parts) - 1, count).astype(int)]

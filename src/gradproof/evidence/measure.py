@@ -1,0 +1,176 @@
+"""Both sides of signed probes, number by number. Where the function is not smooth along one, it is taken apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gradproof.evidence.columns import Look, Sizes, look_at
+from gradproof.evidence.folds import Fold, find_fold, with_loudest
+from gradproof.evidence.gathered import Task
+from gradproof.evidence.nans import tainted
+from gradproof.evidence.sums import Probe, Sums, part, sums_of
+from gradproof.norms import dot, rms
+from gradproof.precision import coarsest
+from gradproof.program import Array, Leaf
+from gradproof.reference.estimate import Estimate, Kind
+from gradproof.reference.field import by_leaf
+from gradproof.reference.glance import PROBE, Glance, glance_sums
+from gradproof.reference.ladder import Goal, first_look, refine
+from gradproof.reference.steps import random_direction, signed, step_exponent
+
+# Rounding errors on the analytic side add up like a random walk; this many standard deviations are granted.
+ROUNDING_FACTOR = 8.0
+# Kinks mostly sit at round numbers: of so many outputs at most, each may be a sum in which one does not show.
+FEW_OUTPUTS = 32
+# The last 40 bits of a round number are zero.
+ROUND = np.int64(2**40 - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Both sides of one probe; `rounding` is what the analytic side may be off by, arrays (input leaf, output leaf)."""
+
+    probe: Probe
+    numeric: Estimate
+    analytic: dict[str, Sums]
+    size: Array
+    rounding: Array
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The outcomes; the first `pieces` of them make up the first probe. `looks` are the entries that were judged by
+    themselves because of a `fold`."""
+
+    modes: tuple[str, ...]
+    outcomes: list[Outcome]
+    pieces: int
+    looks: list[Look]
+    fold: Fold | None = None
+
+
+def draw(task: Task) -> Probe:
+    """Outputs that are not finite at the point are left out, and inputs that they spoil: see `nans`."""
+    direction = random_direction(task.reference, task.steps, task.generator)
+    cotangent = signed(task.generator, task.program.value.size)
+    finite = np.isfinite(task.program.value)
+    if finite.all():
+        return Probe(direction, cotangent)
+    return Probe(np.where(tainted(task), 0.0, direction), np.where(finite, cotangent, 0.0))
+
+
+def measure(task: Task, drawn: list[Probe], analytic: list[dict[str, Sums]]) -> Evidence:
+    """The numeric side of all probes. Where outputs bend, the probes are taken apart: see `folds`."""
+    modes = tuple(analytic[0])
+    looked = [_glance(task, probe) for probe in drawn]
+    fold = find_fold(task, drawn[0]) if any(one.suspicious for one in looked) else None
+    outcomes = []
+    if fold is None:
+        outcomes = [_outcome(task, *three) for three in zip(drawn, analytic, looked, strict=True)]
+        if all((one.numeric.kind == Kind.SMOOTH).all() and np.isfinite(one.numeric.bar).all() for one in outcomes):
+            return Evidence(modes, outcomes, 1, [])
+        fold = find_fold(task, drawn[0])
+    looks = _looks(task, fold, drawn[0], analytic[0]) if fold is not None else []
+    # Noise bends everywhere too. It is for the ladder to deal with.
+    noise = (Kind.SMOOTH, Kind.STAIRS, Kind.ROUGH)
+    if fold is None or (fold.crowded and any(look.kind in noise for look in looks)):
+        outcomes = outcomes or [_outcome(task, *three) for three in zip(drawn, analytic, looked, strict=True)]
+        return Evidence(modes, outcomes, 1, [])
+    steep = [(look.coordinate, look.row) for look in looks if look.kind is Kind.STEEP]
+    pieces = [fold.pieces(probe.without(steep)) for probe in drawn]
+    outcomes = [
+        _outcome(task, piece, {mode: sums_of(task, mode, piece) for mode in modes}, _glance(task, piece))
+        for several in pieces
+        for piece in several
+    ]
+    return Evidence(modes, outcomes, len(pieces[0]), looks, fold)
+
+
+def _looks(task: Task, fold: Fold, probe: Probe, analytic: dict[str, Sums]) -> list[Look]:
+    modes = tuple(analytic)
+    if fold.crowded and "reverse" in modes:
+        fold = with_loudest(task, fold, probe)
+    sizes = Sizes({mode: _typical(task, probe, sums) for mode, sums in analytic.items()})
+    return [look for column in fold.columns for look in look_at(task, column, modes, sizes)]
+
+
+def _typical(task: Task, probe: Probe, sums: Sums) -> Array:
+    """The rms of each block's entries, estimated: E |w J u|^2 = |J|_F^2 E w^2 E u^2."""
+    inputs = [np.sqrt(dot(u, u)) for u in (probe.direction[leaf.span] for leaf in task.program.inputs)]
+    outputs = [np.sqrt(dot(w, w)) for w in (probe.cotangent[leaf.span] for leaf in task.program.outputs)]
+    return np.nan_to_num(sums.size / np.maximum(np.outer(inputs, outputs), 1e-300), posinf=0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Glances:
+    """One for each input leaf; None where the probe leaves it out."""
+
+    by_input: list[Glance | None]
+    suspicious: bool
+
+
+def _glance(task: Task, probe: Probe) -> _Glances:
+    found: list[Glance | None] = []
+    suspicious = False
+    for leaf in task.program.inputs:
+        if not probe.direction[leaf.span].any():
+            found.append(None)
+            continue
+        seen, bends = glance_sums(
+            task.reference, probe.cotangent, part(probe.direction, leaf), PROBE.within(task.tolerance.finest)
+        )
+        found.append(seen)
+        suspicious |= bends or (task.program.value.size <= FEW_OUTPUTS and _has_round(task.program.point[leaf.span]))
+    return _Glances(found, suspicious)
+
+
+def _has_round(values: Array) -> bool:
+    return bool(((values.view(np.int64) & ROUND) == 0).any())
+
+
+def _outcome(task: Task, probe: Probe, analytic: dict[str, Sums], looked: _Glances) -> Outcome:
+    """The numeric side of a probe, input leaf by input leaf: a glance, and the ladder where that leaves a doubt."""
+    size = np.nan_to_num(np.maximum.reduce([sums.size for sums in analytic.values()]))
+    roundoff = coarsest(task.program.inputs + task.program.outputs).roundoff
+    rows = []
+    for i, leaf in enumerate(task.program.inputs):
+        seen = looked.by_input[i]
+        if seen is None:
+            nothing = np.zeros((1, len(task.program.outputs)))
+            rows.append(Estimate.smooth(nothing, nothing))
+            continue
+        known = seen.bar(size[[i]])
+        allowed = granted(task, size[i], leaf)
+        enough = [
+            max(allowed[o], negligible_change(task, seen.slope[0, o], known[0, o], output))
+            for o, output in enumerate(task.program.outputs)
+        ]
+        if (known[0] <= enough).all() and all(
+            seen.agrees(sums.total[[i]], size[[i]]).all() for sums in analytic.values()
+        ):
+            rows.append(Estimate.smooth(seen.slope, known))
+        else:
+            field, displacement = by_leaf(task.reference, probe.cotangent, task.exact), part(probe.direction, leaf)
+            goal = Goal(0.5 * allowed[None], 0.5 * task.tolerance.finest)
+            rows.append(refine(field, displacement, first_look(field, displacement), goal))
+    return Outcome(probe, Estimate.stacked(rows), analytic, size, ROUNDING_FACTOR * roundoff * size)
+
+
+def granted(task: Task, size: Array, leaf: Leaf) -> Array:
+    """How far sums of these sizes may be off: an absolute tolerance counts as at the entry that shows least."""
+    allowed = task.tolerance.finest * size
+    if task.tolerance.absolute and leaf.size:
+        allowed = allowed + 0.25 * task.tolerance.absolute * float(np.min(task.steps[leaf.span]))
+    return np.asarray(allowed)
+
+
+def negligible_change(task: Task, numeric: float, bar: float, output: Leaf) -> float:
+    """As for exhaustive blocks: what is zero within its bar needs to be known only against the value's own size."""
+    if abs(numeric) > bar:
+        return 0.0
+    value = task.program.value[output.span]
+    return (
+        task.tolerance.finest * 2.0 ** step_exponent(task.reference) * rms(value) * float(np.sqrt(max(value.size, 1)))
+    )

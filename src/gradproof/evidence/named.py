@@ -1,0 +1,107 @@
+"""From outputs that deviate, and the columns that are to blame, to entries of the Jacobian: each judged by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gradproof.compare import entry_tolerance, judge
+from gradproof.evidence.blame import NOBODY
+from gradproof.evidence.gathered import Task
+from gradproof.evidence.scales import rounding
+from gradproof.program import Array, Indices, Leaf, Stored
+from gradproof.reference.field import Field, only
+from gradproof.reference.ladder import second_opinion
+from gradproof.result import Entry, Place, Verdict
+
+# So many of a block are measured by themselves; the others are taken for what their group says of them.
+ADJUDICATED = 8
+# Deviations within the tolerance, of all columns of a group, add up to more than so many times the root of their number
+# with a probability of 3e-8 (Hoeffding).
+SIGMAS = 6.0
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Suspects:
+    """Outputs that deviate (`verdict` is WRONG), or cannot be told, when a group of `members` columns of a leaf moves;
+    the column to blame for each, and by how many tolerances it deviates."""
+
+    verdict: Verdict
+    leaf: Leaf
+    members: int
+    outputs: Indices
+    columns: Indices
+    excess: Array
+
+    def within(self, output: Leaf) -> Suspects:
+        some = (self.outputs >= output.start) & (self.outputs < output.stop)
+        return Suspects(
+            self.verdict, self.leaf, self.members, self.outputs[some], self.columns[some], self.excess[some]
+        )
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Blamed:
+    """What the suspects of one block came to."""
+
+    verdict: Verdict
+    found: tuple[Entry, ...] = ()
+    wrong: int = 0
+    reason: str = ""
+
+
+class Court:
+    """Judges the suspects of a block, (output leaf, input leaf), whose stored entries have the rms `scale`."""
+
+    def __init__(self, task: Task, field: Field, stored: Stored) -> None:
+        self._task, self._field, self._stored = task, field, stored
+
+    def blamed(self, suspects: Sequence[Suspects], output: Leaf, leaf: Leaf, scale: float) -> Blamed:
+        own = [one.within(output) for one in suspects if one.leaf is leaf]
+        wrong = [one for one in own if one.verdict is Verdict.WRONG and one.outputs.size]
+        if wrong:
+            count, pairs = sum(one.outputs.size for one in wrong), _worst(wrong)
+            found = [entry for pair in pairs if (entry := self._adjudicated(pair, output, leaf, scale)) is not None]
+            found.sort(key=lambda entry: -entry.deviation / (entry.tolerance + entry.bar + 1e-300))
+            if found:
+                return Blamed(Verdict.WRONG, tuple(found), count - len(pairs) + len(found))
+            if any(np.nanmax(one.excess) > SIGMAS * np.sqrt(one.members) for one in wrong):
+                return Blamed(Verdict.WRONG, wrong=count, reason="no single entry stands out")
+        vague = [one for one in own if one.verdict is Verdict.UNDECIDED and one.outputs.size]
+        if vague:
+            entries = tuple(self._entry(pair, output, leaf, scale)[0] for pair in _worst(vague))
+            return Blamed(Verdict.UNDECIDED, entries, reason="noise")
+        remark = "the deviation is spread over entries that are each within tolerance" if wrong else ""
+        return Blamed(Verdict.RIGHT, reason=remark)
+
+    def _adjudicated(self, pair: tuple[int, int], output: Leaf, leaf: Leaf, scale: float) -> Entry | None:
+        entry, verdict = self._entry(pair, output, leaf, scale)
+        return entry if verdict is Verdict.WRONG else None
+
+    def _entry(self, pair: tuple[int, int], output: Leaf, leaf: Leaf, scale: float) -> tuple[Entry, Verdict]:
+        """One entry, by moving its column alone."""
+        task, (j, i) = self._task, pair
+        step = np.zeros((1, task.steps.size))
+        step[0, i] = task.steps[i]
+        opinion = second_opinion(only(self._field, np.array([j])), step, 0.5 * task.tolerance.relative)
+        numeric = opinion.scaled(1.0 / task.steps[[i]])
+        at = np.flatnonzero((self._stored.outputs == j) & (self._stored.inputs == i))
+        analytic = np.full((1, 1), self._stored.values[at[0]] if at.size else 0.0)
+        tolerance = entry_tolerance(numeric.value, scale, task.tolerance) + rounding(task, output, leaf)
+        verdict = Verdict.WRONG if judge(analytic, numeric, tolerance).wrong.any() else Verdict.RIGHT
+        numbers = (analytic, numeric.value, numeric.bar, tolerance, numeric.spread)
+        return Entry(Place(output.spot(j), leaf.spot(i)), *(float(one[0, 0]) for one in numbers)), verdict
+
+
+def _worst(suspects: Sequence[Suspects]) -> list[tuple[int, int]]:
+    """Some (output, input) pairs, by how far they are off; nearly equal ones stay in their order."""
+    outputs, columns, excess = (
+        np.concatenate([getattr(one, part) for one in suspects]) for part in ("outputs", "columns", "excess")
+    )
+    with np.errstate(invalid="ignore"):
+        rank = np.round(np.log2(np.nan_to_num(excess, nan=np.inf, posinf=np.inf) + 1e-300), 1)
+    order = np.lexsort((columns, outputs, -rank))
+    pairs = [(int(outputs[k]), int(columns[k])) for k in order[: 4 * ADJUDICATED] if columns[k] != NOBODY]
+    return list(dict.fromkeys(pairs))[:ADJUDICATED]

@@ -1,0 +1,269 @@
+"""Every stored entry of a sparse Jacobian, and the zeros around them, in memory that grows with the stored entries.
+
+Columns that share no row move together, each by its own signed amount. An output that owns an entry in the group must
+change by that entry, all others not at all: so each entry is compared by itself, and an entry that nobody stored shows
+in some output of the group that its column belongs to. What deviates is measured again, traced to its column, and
+adjudicated by itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradproof.compare import entry_tolerance, judge
+from gradproof.evidence.blame import NOBODY, Group, blamed
+from gradproof.evidence.colouring import Grouping
+from gradproof.evidence.gathered import Gathered, Task
+from gradproof.evidence.glanced import enough, group_lengths
+from gradproof.evidence.named import Blamed, Court, Suspects
+from gradproof.evidence.scales import rounding, unimportant_changes
+from gradproof.evidence.wording import kink_remark
+from gradproof.norms import largest, rms
+from gradproof.program import Array, Indices, Leaf, Stored, leaf_at
+from gradproof.reference.estimate import Estimate, Kind, Kinds
+from gradproof.reference.field import Field, field_of, only
+from gradproof.reference.glance import ENTRY, glance
+from gradproof.reference.ladder import Goal, first_look, refine, second_opinion
+from gradproof.result import Comparison, Entry, Finding, Place, Power, Table, Verdict
+
+MODE = "reverse"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Numbers:
+    """The numeric side of the stored entries, filled in group by group; and what an entry outside of the pattern could
+    be without being seen, for each input leaf."""
+
+    value: Array
+    bar: Array
+    spread: Array
+    kind: Kinds
+    outside: dict[str, float]
+
+    def put(self, entries: Indices, found: Estimate, lengths: Array) -> None:
+        self.value[entries] = found.value[0] / lengths
+        self.bar[entries] = found.bar[0] / np.abs(lengths)
+        self.spread[entries] = found.spread[0] / np.abs(lengths)
+        self.kind[entries] = found.kind[0]
+
+
+def gather(task: Task, grouping: Grouping, findings: tuple[Finding, ...]) -> Gathered:
+    stored = grouping.stored
+    count = stored.values.size
+    numbers = Numbers(np.zeros(count), np.zeros(count), np.zeros(count), np.zeros(count, np.uint8), {})
+    field, lengths = field_of(task.reference, task.exact), group_lengths(task)
+    order = np.argsort(grouping.groups, kind="stable")
+    columns = np.split(order, np.flatnonzero(np.diff(grouping.groups[order])) + 1)
+    of_entry = grouping.groups[stored.inputs]
+    by_group = np.argsort(of_entry, kind="stable")
+    ends = np.cumsum(np.bincount(of_entry, minlength=grouping.count))
+    scales = _scales(task, stored)
+    suspects: list[Suspects] = []
+    for g, members in enumerate(columns):
+        entries = by_group[ends[g - 1] if g else 0 : ends[g]]
+        moved = _Moved(task, field, stored, entries, members, lengths, scales)
+        suspects += moved.looked(numbers)
+    court = Court(task, field, stored)
+    comparisons = tuple(
+        _comparison(task, stored, numbers, (output, leaf), scale, court.blamed(suspects, output, leaf, scale))
+        for output in task.program.outputs
+        for leaf in task.program.inputs
+        for scale in [scales[output.path, leaf.path]]
+    )
+    return Gathered(comparisons, findings + _kinks(task, stored, numbers), _power(comparisons, numbers, stored))
+
+
+def _scales(task: Task, stored: Stored) -> dict[tuple[str, str], float]:
+    """The rms of the stored entries of each block."""
+    return {
+        (output.path, leaf.path): rms(stored.values[_within(stored, output, leaf)])
+        for output in task.program.outputs
+        for leaf in task.program.inputs
+    }
+
+
+def _within(stored: Stored, output: Leaf, leaf: Leaf) -> Indices:
+    inside = (stored.inputs >= leaf.start) & (stored.inputs < leaf.stop)
+    inside &= (stored.outputs >= output.start) & (stored.outputs < output.stop)
+    return np.flatnonzero(inside)
+
+
+class _Moved:
+    """One group of columns, moved together. All arrays are as long as the outputs (M)."""
+
+    def __init__(
+        self,
+        task: Task,
+        field: Field,
+        stored: Stored,
+        entries: Indices,
+        members: Indices,
+        lengths: Array,
+        scales: dict[tuple[str, str], float],
+    ) -> None:
+        self._task, self._field, self._stored, self._entries = task, field, stored, entries
+        self._leaf = leaf_at(task.program.inputs, int(members[0]))
+        self._owners = stored.outputs[entries]
+        self._lengths = np.zeros(lengths.size)
+        self._lengths[members] = lengths[members]
+        self._members = members
+        self._shortest = float(np.min(np.abs(lengths[members])))
+        self._length = np.full(field.value.size, self._shortest)
+        self._length[self._owners] = np.abs(lengths[stored.inputs[entries]])
+        self._scale = np.empty(field.value.size)
+        self._rounding = np.empty(field.value.size)
+        for output in task.program.outputs:
+            self._scale[output.span] = scales[output.path, self._leaf.path]
+            self._rounding[output.span] = rounding(task, output, self._leaf)
+        self._expected = self._change(self._lengths)
+
+    def _change(self, lengths: Array) -> Array:
+        """What the stored entries say of a displacement of these columns."""
+        result = np.zeros(self._field.value.size)
+        result[self._owners] = self._stored.values[self._entries] * lengths[self._stored.inputs[self._entries]]
+        return result
+
+    def looked(self, numbers: Numbers) -> list[Suspects]:
+        """Two evaluations; more for the outputs that leave a doubt."""
+        task, scale, length = self._task, self._scale, self._length
+        seen = glance(self._field, self._lengths[None], ENTRY.within(task.tolerance.finest))
+        size = np.maximum(np.abs(seen.slope), scale * length)
+        bar, apart = seen.bar(size), np.abs(self._expected - seen.slope[0])
+        rest = apart + seen.floor[0]
+        unimportant = unimportant_changes(task)
+        agreed = seen.agrees(self._expected[None], size)[0] & (
+            bar[0] <= enough(task, seen.slope[0], length, scale, unimportant)
+        )
+        agreed &= rest <= enough(task, np.zeros_like(rest), np.full(1, self._shortest), scale, unimportant)
+        # A value that is not finite is reported on its own.
+        agreed |= ~np.isfinite(task.program.value)
+        numbers.put(self._entries, self._entry_estimate(Estimate.smooth(seen.slope, bar)), self._own_lengths)
+        known = float(np.max(rest[agreed], initial=0.0)) / self._shortest
+        numbers.outside[self._leaf.path] = max(numbers.outside.get(self._leaf.path, 0.0), known)
+        doubtful = np.flatnonzero(~agreed)
+        return self._measured(doubtful, numbers) if doubtful.size else []
+
+    @property
+    def _own_lengths(self) -> Array:
+        return self._lengths[self._stored.inputs[self._entries]]
+
+    def _entry_estimate(self, whole: Estimate) -> Estimate:
+        owners = self._owners
+        return Estimate(whole.value[:, owners], whole.bar[:, owners], whole.spread[:, owners], whole.kind[:, owners])
+
+    def _measured(self, outputs: Indices, numbers: Numbers) -> list[Suspects]:
+        """The ladder for some outputs; a second opinion for those that then are wrong; who is to blame for the rest."""
+        task, tolerance = self._task, self._tolerance(outputs)
+        field, displacement = only(self._field, outputs), self._lengths[None]
+        goal = Goal(0.5 * tolerance[None], 0.5 * task.tolerance.relative)
+        better = refine(field, displacement, first_look(field, displacement), goal)
+        expected = self._expected[None, outputs]
+        wrong = np.flatnonzero(judge(expected, better, tolerance[None]).wrong[0])
+        if wrong.size:
+            again = second_opinion(only(self._field, outputs[wrong]), displacement, goal.relative)
+            for part in ("value", "bar", "spread", "kind"):
+                getattr(better, part)[:, wrong] = getattr(again, part)
+        judgement = judge(expected, better, tolerance[None])
+        place = np.full(self._field.value.size, NOBODY)
+        place[outputs] = np.arange(outputs.size)
+        own = place[self._owners]
+        kept = own != NOBODY
+        taken = Estimate(*(getattr(better, part)[:, own[kept]] for part in ("value", "bar", "spread", "kind")))
+        numbers.put(self._entries[kept], taken, self._own_lengths[kept])
+        wrong, vague = np.flatnonzero(judgement.wrong[0]), self._vague(judgement.undecided[0], better, outputs)
+        result = []
+        for some, verdict in ((wrong, Verdict.WRONG), (vague, Verdict.UNDECIDED)):
+            if some.size:
+                gap = better.gap(expected)[0, some]
+                columns = self._columns(outputs[some], gap, verdict)
+                excess = np.abs(gap) / (tolerance[some] + better.bar[0, some] + 1e-300)
+                result.append(Suspects(verdict, self._leaf, self._members.size, outputs[some], columns, excess))
+        return result
+
+    def _tolerance(self, outputs: Indices) -> Array:
+        """As changes over the displacement."""
+        length = self._length[outputs]
+        claimed = self._expected[outputs] / length
+        granted = entry_tolerance(claimed, self._scale[outputs], self._task.tolerance)
+        return np.asarray((granted + self._rounding[outputs]) * length)
+
+    def _vague(self, undecided: NDArray[np.bool_], better: Estimate, outputs: Indices) -> Indices:
+        """Outputs that cannot be told, other than those where nothing is claimed and nothing of importance happens."""
+        nothing = (self._expected[outputs] == 0) & (better.bar[0] <= unimportant_changes(self._task)[outputs])
+        return np.flatnonzero(undecided & ~nothing)
+
+    def _columns(self, outputs: Indices, gap: Array, verdict: Verdict) -> Indices:
+        """The column that each output's deviation comes from, NOBODY where that cannot be said."""
+        owner = np.full(self._field.value.size, NOBODY)
+        owner[self._owners] = self._stored.inputs[self._entries]
+        if verdict is not Verdict.WRONG or not np.isfinite(gap).all():
+            return np.asarray(owner[outputs])
+        found = blamed(Group(self._field, self._members, self._lengths, self._change), outputs, gap)
+        return np.where(found == NOBODY, owner[outputs], found)
+
+
+def _comparison(
+    task: Task, stored: Stored, numbers: Numbers, pair: tuple[Leaf, Leaf], scale: float, blamed: Blamed
+) -> Comparison:
+    output, leaf = pair
+    some = _within(stored, output, leaf)
+    table = Table(
+        stored.values[some],
+        numbers.value[some],
+        numbers.bar[some],
+        entry_tolerance(numbers.value[some], scale, task.tolerance) + rounding(task, output, leaf),
+        numbers.spread[some] if numbers.kind[some].any() else None,
+    )
+    return Comparison(
+        order=task.order,
+        mode=MODE,
+        output=output,
+        input=leaf,
+        scope="pattern",
+        source=table,
+        verdict=blamed.verdict,
+        found=blamed.found,
+        wrong=blamed.wrong,
+        entries=output.size * leaf.size,
+        reason=blamed.reason,
+        strongest=_strongest(stored, table, some, pair) if blamed.verdict is Verdict.RIGHT else None,
+    )
+
+
+def _strongest(stored: Stored, table: Table, some: Indices, pair: tuple[Leaf, Leaf]) -> Entry | None:
+    if not some.size or table.spread is not None:
+        return None
+    top = int(np.argmax(np.abs(table.numeric)))
+    return Entry(
+        Place(pair[0].spot(int(stored.outputs[some[top]])), pair[1].spot(int(stored.inputs[some[top]]))),
+        float(table.analytic[top]),
+        float(table.numeric[top]),
+        float(table.bar[top]),
+        float(table.tolerance[top]),
+    )
+
+
+def _kinks(task: Task, stored: Stored, numbers: Numbers) -> tuple[Finding, ...]:
+    bent = np.flatnonzero(numbers.kind == Kind.KINK)
+    if not bent.size:
+        return ()
+    j, i = int(stored.outputs[bent[0]]), int(stored.inputs[bent[0]])
+    place = Place(leaf_at(task.program.outputs, j).spot(j), leaf_at(task.program.inputs, i).spot(i))
+    value, spread = float(numbers.value[bent[0]]), float(numbers.spread[bent[0]])
+    return (kink_remark(place, bent.size, value - spread, value + spread),)
+
+
+def _power(comparisons: tuple[Comparison, ...], numbers: Numbers, stored: Stored) -> Power | None:
+    """For stored entries their tolerance and bar; for the others what their group leaves unseen."""
+    worst, relative = 0.0, 0.0
+    for block in comparisons:
+        top = largest(block.numeric)
+        if top > 0:
+            error = max(float(np.max(block.tolerance + block.bar)), numbers.outside[block.input.path])
+            if error / top >= relative:
+                worst, relative = error, error / top
+    entries = sum(block.entries for block in comparisons)
+    return Power(worst, relative, stored.values.size / entries) if relative > 0 else None

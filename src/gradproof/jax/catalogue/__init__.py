@@ -1,0 +1,8 @@
+"""Differentiable functions of JAX, each with sample arguments in its domain.
+
+`JaxCatalogue("float32").cases()` yields a `gradproof.cases.Case` for each, under names such as `jax.numpy.sin`.
+"""
+
+from gradproof.jax.catalogue.catalogue import JaxCatalogue
+
+__all__ = ["JaxCatalogue"]

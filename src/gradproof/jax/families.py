@@ -1,0 +1,164 @@
+"""Compiled batches of a call. Compiling costs as much as hundreds of calls, so what is compiled is kept for as long as
+the user's function lives, and used again for the same function on arguments of the same form.
+
+A kept one may be stale: the function may have looked at something that changed since. So whoever uses it holds its
+first batch against a plain call, and makes a new one where they disagree.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import jax
+import numpy as np
+
+from gradproof.batching import Runner, Way
+from gradproof.jax.calls import Call, GradientCall, LinearizedCall, TangentCall, UserCall
+from gradproof.jax.leaves import Arrays, Layout
+from gradproof.program import Array
+
+# Forms of arguments that are kept for each function, the last ones used.
+KEPT = 4
+COMPILED, BATCHED = "vmap, compiled", "vmap"
+# Batches are compiled for sizes that have at most this many binary digits that count: few sizes, little to spare.
+DIGITS = 4
+
+
+class Family:
+    """One call and what was compiled for it."""
+
+    def __init__(self, call: Call) -> None:
+        self.call = call
+
+    @cached_property
+    def one(self) -> Callable[..., Any]:
+        call = self.call
+        return jax.jit(lambda xs: tuple(call.run(xs)))
+
+    @cached_property
+    def values(self) -> Callable[..., Any]:
+        call = self.call
+        return jax.jit(jax.vmap(lambda xs: tuple(call.run(xs))))
+
+    @cached_property
+    def pull(self) -> Callable[..., Any]:
+        call = self.call
+        return jax.jit(jax.vmap(lambda xs, ws: tuple(call.reverse(xs).pull(ws)), in_axes=(None, 0)))
+
+    @cached_property
+    def push(self) -> Callable[..., Any]:
+        call = self.call
+        return jax.jit(jax.vmap(lambda xs, us: tuple(call.forward(xs, us).tangents), in_axes=(None, 0)))
+
+    @cached_property
+    def gradient(self) -> Family:
+        return Family(GradientCall(self.call))
+
+    @cached_property
+    def tangent(self) -> Family:
+        return Family(TangentCall(self.call))
+
+    @cached_property
+    def linearized(self) -> Family:
+        return Family(LinearizedCall(self.call))
+
+
+class _Kept:
+    """What is kept for one form of one function's arguments."""
+
+    def __init__(self, call: UserCall, width: str) -> None:
+        self._form = _form(call, width)
+        self._fixed = [value.copy() if isinstance(value, np.ndarray) else value for value in call.fixed]
+        self.family = Family(call.weakly())
+
+    def fits(self, call: UserCall, width: str) -> bool:
+        return self._form == _form(call, width) and all(map(_same, self._fixed, call.fixed))
+
+
+_kept: dict[int, tuple[weakref.ref[Any], list[_Kept]]] = {}
+
+
+def _find(call: UserCall, width: str) -> Family | None:
+    known = _kept.get(id(call.signature.fn))
+    if known is None or known[0]() is not call.signature.fn:
+        return None
+    return next((one.family for one in known[1] if one.fits(call, width)), None)
+
+
+def _make(call: UserCall, width: str) -> Family:
+    """A new one, kept in place of any that fits."""
+    fn = call.signature.fn
+    number = id(fn)
+    try:
+        made = _Kept(call, width)
+        reference = weakref.ref(fn, lambda _: _kept.pop(number, None))
+    except TypeError:  # no weak reference to this one: then nothing is kept
+        return Family(call)
+    known = _kept.get(number)
+    others = known[1] if known is not None and known[0]() is fn else []
+    _kept[number] = (reference, [made, *(one for one in others if not one.fits(call, width))][:KEPT])
+    return made.family
+
+
+class Shelf:
+    """A program's way to its family: kept from an earlier check, or, from `renew` on, one of its own."""
+
+    def __init__(self, call: Call, width: str, source: Callable[[], Family] | None = None) -> None:
+        """`source`: where the family comes from if the call is derived from another one."""
+        self._call = call
+        self._width = width
+        self._source = source
+        self._family: Family | None = None
+        self.fresh = False
+
+    @property
+    def family(self) -> Family:
+        if self._family is None:
+            if self._source is not None:
+                self._family = self._source()
+            elif type(self._call) is UserCall:
+                self._family = _find(self._call, self._width)
+            if self._family is None:
+                self.renew()
+        assert self._family is not None
+        return self._family
+
+    def renew(self) -> None:
+        if not self.fresh:
+            self.fresh = True
+            self._family = _make(self._call, self._width) if type(self._call) is UserCall else Family(self._call)
+
+    def ways(self, compiled: Runner, batched: Runner) -> tuple[Way, ...]:
+        """The ways to run a batch. What was kept may be stale, and then a new one may be right."""
+
+        def renewed(rows: Array, into: Array) -> None:
+            self.renew()
+            compiled(rows, into)
+
+        return (Way(COMPILED, compiled), *(() if self.fresh else (Way(COMPILED, renewed),)), Way(BATCHED, batched))
+
+
+def padded(layout: Layout, rows: Array) -> Arrays:
+    """The arrays of some rows, and further copies of the first row up to a size that may have been compiled already."""
+    count = len(rows)
+    grain = 1 << max(3, count.bit_length() - DIGITS)
+    missing = -count % grain
+    return layout.arrays(np.concatenate([rows, np.repeat(rows[:1], missing, axis=0)]) if missing else rows)
+
+
+def _form(call: UserCall, width: str) -> object:
+    return width, call.signature.tree, tuple((leaf.path, leaf.shape, leaf.dtype) for leaf in call.inputs.leaves)
+
+
+def _same(kept: Any, given: Any) -> bool:
+    if kept is given:
+        return True
+    if type(kept) is not type(given):
+        return False
+    if isinstance(kept, (np.ndarray, jax.Array)):
+        alike = (kept.shape, kept.dtype) == (given.shape, given.dtype)
+        return alike and kept.dtype.kind in "biufc" and np.array_equal(np.asarray(kept), np.asarray(given))
+    return isinstance(kept, (bool, int, float, complex, str, bytes)) and kept == given

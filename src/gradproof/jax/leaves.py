@@ -1,0 +1,91 @@
+"""Arrays <-> coordinates: float64 rows on the core's side, NumPy arrays of the leaf's own dtype on JAX's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from gradproof import precision
+from gradproof.program import Array, Leaf, leaves
+
+Arrays = Sequence[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The leaves of one side of a program, and their dtypes."""
+
+    leaves: tuple[Leaf, ...]
+    dtypes: tuple[np.dtype[Any], ...]
+
+    @classmethod
+    def of(cls, named: Sequence[tuple[str, Any]]) -> Layout:
+        return cls(
+            leaves([(path, tuple(array.shape), array.dtype.name) for path, array in named]),
+            tuple(array.dtype for _, array in named),
+        )
+
+    @property
+    def size(self) -> int:
+        return self.leaves[-1].stop if self.leaves else 0
+
+    @property
+    def roundoff(self) -> float:
+        """That of the coarsest leaf."""
+        return precision.coarsest(self.leaves).roundoff
+
+    def single(self, row: Array) -> list[Any]:
+        """One vector -> one array for each leaf, as the user's function expects them."""
+        return [jnp.asarray(one[0]) for one in self.arrays(row[None])]
+
+    def arrays(self, rows: Array) -> list[Any]:
+        """(k, size) -> for each leaf an array (k, *shape) of its dtype."""
+        made = []
+        for leaf, dtype in zip(self.leaves, self.dtypes, strict=True):
+            part = rows[:, leaf.span]
+            if leaf.is_complex:
+                part = np.ascontiguousarray(part).view(np.complex128)
+            made.append(part.reshape(len(rows), *leaf.shape).astype(dtype))
+        return made
+
+    def write(self, arrays: Arrays, into: Array) -> None:
+        """For each leaf (k, *shape), or more rows of which the last do not count -> (k, size)."""
+        count = len(into)
+        for leaf, array in zip(self.leaves, arrays, strict=True):
+            flat = np.asarray(array)[:count].reshape(count, -1)
+            if leaf.is_complex:
+                flat = np.ascontiguousarray(flat).view(np.float64 if flat.dtype == np.complex128 else np.float32)
+            into[:, leaf.span] = flat
+
+    def write_single(self, arrays: Arrays, into: Array) -> None:
+        """The same for one vector."""
+        self.write([np.asarray(array)[None] for array in arrays], into[None])
+
+
+def conjugated(arrays: Arrays) -> list[Any]:
+    """JAX's reverse mode is the transpose, not the adjoint: cotangents and gradients of complex leaves are the
+    conjugates of what `gradproof.program` means by them. This is the only place that knows."""
+    return [jnp.conj(array) if jnp.issubdtype(array.dtype, jnp.complexfloating) else array for array in arrays]
+
+
+def differentiable(value: object) -> bool:
+    """Whether this is an array with coordinates. Integers, booleans and random keys have none."""
+    return isinstance(value, (jax.Array, np.ndarray, np.generic)) and bool(jnp.issubdtype(value.dtype, jnp.inexact))
+
+
+def is_number(value: object) -> bool:
+    """A plain Python number that could be differentiated, if somebody asked for it."""
+    return isinstance(value, (float, complex)) and not isinstance(value, np.generic)
+
+
+def rows_of(array: Array, width: int) -> Array:
+    """What a caller handed to a seam function, as rows."""
+    rows = np.ascontiguousarray(array, dtype=np.float64)
+    if rows.ndim != 2 or rows.shape[1] != width:
+        raise ValueError(f"expected rows of {width} coordinates, shape (k, {width}), got shape {np.shape(array)}")
+    return rows

@@ -1,0 +1,43 @@
+"""What JAX says when a mode does not exist."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from gradproof.errors import Unsupported, first_line
+
+# How JAX (0.5 to 0.10) says it, as far as the type of the exception does not tell.
+_MISSING = {
+    "forward": re.compile(
+        r"forward-mode autodiff|do(es)? not support JVP|Forward-mode differentiation|not .*support.* forward"
+    ),
+    "reverse": re.compile(
+        r"Reverse-mode differentiation|[Rr]everse-mode|do(es)? not support (JVP|VJP|transpose)|"
+        r"Linearization failed|forward-mode autodiff"
+    ),
+}
+
+
+@contextmanager
+def translated(mode: str) -> Iterator[None]:
+    """Turn JAX's 'there is no such rule' into Unsupported; other exceptions are the user's to see."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, NotImplementedError) or (
+            isinstance(error, (TypeError, ValueError)) and _MISSING[mode].search(str(error))
+        ):
+            raise Unsupported(first_line(error)) from error
+        raise
+
+
+@contextmanager
+def unsupported_in_double() -> Iterator[None]:
+    try:
+        yield
+    except Unsupported:
+        raise
+    except Exception as error:
+        raise Unsupported(f"does not run in float64: {type(error).__name__}: {first_line(error)}") from error

@@ -1,0 +1,84 @@
+"""What the user's function returned the first time: which leaves are coordinates, which are skipped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from gradproof.errors import OutputsChanged
+from gradproof.jax.leaves import Arrays, Layout, differentiable, is_number
+from gradproof.jax.tree import flatten, rebuild
+from gradproof.program import Skipped
+
+
+class Outputs:
+    """The structure and the leaves of a first result; later ones must look like it."""
+
+    def __init__(self, result: Any) -> None:
+        found: list[tuple[str, Any]] = []
+        self._tree = flatten(result, "out", found)
+        self._kept = [i for i, (_, value) in enumerate(found) if _reason_to_skip(value) is None]
+        # In place of what is skipped; integers have the zeros that JAX wants as their cotangents.
+        self._others = [no_tangent(value) for _, value in found]
+        self.layout = Layout.of([(found[i][0], jnp.asarray(found[i][1])) for i in self._kept])
+        self.skipped = tuple(
+            Skipped(path, reason) for path, value in found if (reason := _reason_to_skip(value)) is not None
+        )
+
+    def leaves_of(self, result: Any) -> Arrays:
+        """The kept leaves of another result, as arrays."""
+        named: list[tuple[str, Any]] = []
+        if flatten(result, "out", named) != self._tree:
+            raise OutputsChanged(
+                f"the function returns another structure at a nearby point: {_described(named)} instead of "
+                f"{self._summary()}; return the same structure for all inputs",
+                "structure",
+                self._summary(),
+                _described(named),
+            )
+        kept = [jnp.asarray(named[i][1]) for i in self._kept]
+        for leaf, dtype, value in zip(self.layout.leaves, self.layout.dtypes, kept, strict=True):
+            if value.shape != leaf.shape or value.dtype != dtype:
+                kind = "dtype" if value.shape == leaf.shape else "shape"
+                raise OutputsChanged(
+                    f"{leaf.path} has shape {leaf.shape} {leaf.dtype} at the point but shape {tuple(value.shape)} "
+                    f"{value.dtype.name} at a nearby point; a function can be checked only if its output keeps its "
+                    "shape and dtype: pad it, or return a fixed part of it",
+                    kind,
+                    leaf.dtype if kind == "dtype" else str(leaf.shape),
+                    value.dtype.name if kind == "dtype" else str(tuple(value.shape)),
+                )
+        return kept
+
+    def rebuilt(self, values: Arrays) -> Any:
+        """The first result with other values in place of the kept leaves."""
+        parts = self._others.copy()
+        for i, value in zip(self._kept, values, strict=True):
+            parts[i] = value
+        return rebuild(self._tree, iter(parts))
+
+    def _summary(self) -> str:
+        return ", ".join([leaf.path for leaf in self.layout.leaves] + [skipped.path for skipped in self.skipped])
+
+
+def no_tangent(value: Any) -> Any:
+    """What stands in a structure of tangents where there is none."""
+    if isinstance(value, (jax.Array, np.ndarray, np.generic, bool, int, float, complex)):
+        return np.zeros(np.shape(value), jax.dtypes.float0)
+    return value
+
+
+def _described(named: Sequence[tuple[str, Any]]) -> str:
+    return ", ".join(path for path, _ in named) or "nothing"
+
+
+def _reason_to_skip(value: object) -> str | None:
+    if differentiable(value) or is_number(value):
+        return None
+    if isinstance(value, (jax.Array, np.ndarray, np.generic)):
+        return f"{value.dtype} has no derivative"
+    return f"a {type(value).__name__}, not an array"

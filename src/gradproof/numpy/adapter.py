@@ -1,0 +1,69 @@
+"""`program_with`: a NumPy function and its hand-written derivatives at a point, as a `Program`."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NoReturn
+
+from gradproof.errors import UsageError
+from gradproof.numpy.calls import Call
+from gradproof.numpy.derivative import Written, written
+from gradproof.numpy.leaves import is_number
+from gradproof.numpy.numpyprogram import NumpyProgram
+from gradproof.numpy.selection import chosen
+from gradproof.numpy.tree import flatten
+from gradproof.program import Tally
+
+
+def owns(fn: Callable[..., Any], args: Any, kwargs: Mapping[str, Any]) -> bool:  # noqa: ARG001  the adapters' protocol
+    """Any floating array or number among the positional arguments."""
+    found: list[tuple[str, Any]] = []
+    flatten(args, "", found)
+    return any(is_number(value) for _, value in found)
+
+
+def program_of(
+    fn: Callable[..., Any], args: Any, kwargs: Mapping[str, Any], wrt: str | Sequence[str] | None = None
+) -> NoReturn:
+    """NumPy does not differentiate by itself."""
+    del args, kwargs, wrt
+    raise UsageError(
+        f"{name_of(fn)} was called with NumPy arrays, which carry no derivative to check; pass the one you wrote: "
+        "gradproof.check(fn, x, derivative={'jac': jac}), or vjp, jvp, grad, hess, hessp"
+    )
+
+
+def program_with(
+    fn: Callable[..., Any], args: Any, kwargs: Mapping[str, Any], wrt: str | Sequence[str] | None, derivative: Any
+) -> NumpyProgram:
+    given = written(derivative)
+    name = name_of(fn)
+    if given.jac is True:
+        fn, given = _taken_apart(fn, given)
+    positional = tuple(args) if type(args) in (tuple, list) else (args,)
+    found: list[tuple[str, Any]] = []
+    tree = flatten((positional, dict(kwargs)), "", found)
+    assert tree is not None
+    named = [(("args" if path.startswith("[0]") else "kwargs") + path[3:], value) for path, value in found]
+    return NumpyProgram(Call(fn, tree, named, chosen(named, wrt, given.first_only)), given, name, Tally())
+
+
+def _taken_apart(fn: Callable[..., Any], given: Written) -> tuple[Callable[..., Any], Written]:
+    """`jac=True`: the function returns both, as SciPy's `minimize` would have it."""
+
+    def part(index: int, *args: Any, **kwargs: Any) -> Any:
+        both = fn(*args, **kwargs)
+        if not isinstance(both, (tuple, list)) or len(both) != 2:
+            raise UsageError(f"jac=True means that the function returns (value, jac), but it returned {type(both)}")
+        return both[index]
+
+    return functools.partial(part, 0), replace(given, jac=functools.partial(part, 1))
+
+
+def name_of(fn: Any) -> str:
+    if isinstance(fn, functools.partial):
+        return name_of(fn.func)
+    name = getattr(fn, "__qualname__", None) or getattr(fn, "__name__", None) or type(fn).__name__
+    return str(name).rpartition("<locals>.")[2]

@@ -1,0 +1,41 @@
+"""Which leaves the user means by `wrt`: patterns of paths. Shared by the adapters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from gradproof.errors import UsageError
+
+
+def matching(wrt: object, paths: Sequence[str]) -> frozenset[str]:
+    """The paths that some pattern matches; a pattern that matches none is refused."""
+    wanted: set[str] = set()
+    for pattern in _patterns(wrt):
+        matcher = _compiled(pattern.removesuffix(".values()"))  # how findings name what a sparse tensor stores
+        hits = [path for path in paths if matcher.fullmatch(path)]
+        if not hits:
+            available = ", ".join(paths) or "none"
+            example = f": wrt={paths[0]!r}" if paths else ""
+            raise UsageError(
+                f"wrt={pattern!r} matches no floating or complex leaf; available: {available}; "
+                f"write one of them{example}"
+            )
+        wanted.update(hits)
+    return frozenset(wanted)
+
+
+def _patterns(wrt: object) -> tuple[str, ...]:
+    patterns = (wrt,) if isinstance(wrt, str) else tuple(wrt) if isinstance(wrt, (list, tuple, set, frozenset)) else ()
+    if not patterns or not all(isinstance(pattern, str) for pattern in patterns):
+        raise UsageError(
+            f"wrt={wrt!r} is not understood; write a path or several, with * and ? as wildcards: "
+            "wrt='args[0]', wrt=('args[0]', 'params.*.weight')"
+        )
+    return patterns
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """`*` and `?` are wildcards, all else is literal; a match may stop where a subtree begins."""
+    body = "".join({"*": ".*", "?": "."}.get(char, re.escape(char)) for char in pattern)
+    return re.compile(f"(?:{body})(?:[\\[.].*)?", re.DOTALL)

@@ -1,0 +1,225 @@
+"""One program of a report: what was found, the numbers, the places of the plots, and how to run it again."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+from gradproof.picture import Trace
+from gradproof.render.html.figures import figures, shown
+from gradproof.render.html.markup import Markup, joined, tag, text_of
+from gradproof.render.html.words import analytic, badge, block_name, code, numeric, shape_of, tolerances
+from gradproof.render.numbers import two_digits
+from gradproof.render.text import cost_sentence, power_sentence, share
+from gradproof.render.traces import ladder_sentence, taylor_sentence
+from gradproof.result import Comparison, Entry, Finding, Result, Verdict
+from gradproof.settings import Settings
+
+LOUDEST_FIRST = tuple(reversed(Verdict))
+# More of one kind than this are counted, not shown.
+FINDINGS, ENTRIES = 12, 8
+
+
+def program(result: Result, number: int, room: int) -> Markup:
+    """Everything about one result, to be opened from the overview. `room` is for how many blocks there is."""
+    return tag(
+        "div",
+        _findings(result),
+        _entries(result),
+        _plots(result, number, room),
+        _blocks(result, room),
+        _facts(result),
+        class_="program",
+    )
+
+
+def _findings(result: Result) -> Markup | None:
+    ordered = sorted(result.findings, key=lambda finding: LOUDEST_FIRST.index(finding.verdict))
+    if not ordered:
+        return None
+    rest = len(ordered) - FINDINGS
+    more = tag("li", f"… and {rest} more findings", class_="rest") if rest > 0 else None
+    return tag("ul", [_finding(one) for one in ordered[:FINDINGS]], more, class_="findings", aria_label="Findings")
+
+
+def _finding(finding: Finding) -> Markup:
+    place = str(finding.place)
+    kind = "remark" if finding.verdict is Verdict.RIGHT else finding.verdict.value
+    lines = [tag("p", finding.sentence, class_="sentence")]
+    if place and place not in finding.sentence:
+        lines.append(_labelled("Place", code(place)))
+    diagnosis = finding.diagnosis
+    if diagnosis is not None:
+        lines.append(_labelled("Cause", diagnosis.sentence, " ", tag("span", diagnosis.code, class_="chip")))
+    hint = finding.hint or (diagnosis.hint if diagnosis else "")
+    if hint:
+        lines.append(_labelled("Next", hint))
+    return tag("li", tag("span", finding.code, class_="chip"), *lines, class_=f"finding {kind}")
+
+
+def _labelled(label: str, *text: str) -> Markup:
+    return tag("p", tag("span", label, class_="label"), " ", *text)
+
+
+def _entries(result: Result) -> Markup | None:
+    """Both values of the entries that were judged one by one: what a plot shows by hovering, for everyone."""
+    loud = sorted(result.comparisons, key=lambda one: one.excess, reverse=True)
+    rows = [(comparison, entry) for comparison in loud for entry in comparison.found]
+    if not rows:
+        return None
+    # Of several blocks each shows its worst entry; a single block shows more of its own.
+    worst = [(comparison, comparison.found[0]) for comparison in loud if comparison.found]
+    several = len(worst) > 1
+    listed = worst[:ENTRIES] if several else rows[:ENTRIES]
+    head = ("Entry", "Mode", "Analytic", "Numeric", "Tolerance", "Off by", *(["In this block"] if several else []))
+    caption = "Where the two sides differ" + ("" if several else f": {_extent(worst[0][0])}")
+    return tag(
+        "div",
+        tag(
+            "table",
+            tag("caption", caption),
+            tag("thead", tag("tr", [tag("th", name, scope="col") for name in head])),
+            tag(
+                "tbody", [tag("tr", _entry(block, entry), _last(block) if several else None) for block, entry in listed]
+            ),
+            class_="entries",
+        ),
+        class_="scroll",
+        tabindex="0",
+        role="region",
+        aria_label="Where the two sides differ",
+    )
+
+
+def _entry(comparison: Comparison, entry: Entry) -> Markup:
+    order = "" if comparison.order == 1 else f", order {comparison.order}"
+    cells = (analytic(entry), numeric(entry), two_digits(entry.tolerance), f"{tolerances(entry.excess)} tolerances")
+    return joined(
+        [
+            tag("th", code(str(entry.place)), scope="row"),
+            tag("td", comparison.mode + order),
+            [tag("td", cell, class_="number") for cell in cells],
+        ]
+    )
+
+
+def _last(comparison: Comparison) -> Markup:
+    return tag("td", _extent(comparison))
+
+
+def _extent(comparison: Comparison) -> str:
+    return share(comparison) if comparison.verdict is Verdict.WRONG else "cannot be told"
+
+
+def numbers(result: Result, room: int) -> Markup:
+    """What the plots of one program show, for `plots.js`."""
+    return text_of(figures(shown(result)[:room], result.traces))
+
+
+def _plots(result: Result, number: int, room: int) -> Markup | None:
+    """Empty figures; `plots.js` fills them. Each says in words what it shows."""
+    blocks = shown(result)[:room]
+    if not blocks and not result.traces:
+        return None
+    figures_of: list[Markup] = []
+    if blocks:
+        label = f"blocks-{number}"
+        names = [f"{block_name(one)}: {one.verdict.value}" for one in blocks]
+        choice = tag("select", [tag("option", name, value=k) for k, name in enumerate(names)], id=label, class_="block")
+        figures_of.append(
+            tag(
+                "figure",
+                tag("figcaption", tag("label", "Deviation in tolerances, block ", choice, for_=label)),
+                tag("div", class_="plot heat", role="application", tabindex="0"),
+                tag("p", class_="says", aria_live="polite"),
+                class_="wide",
+            )
+        )
+    for k, trace in enumerate(result.traces):
+        figures_of += [
+            _figure(f"Error against step, {_subject(trace)}", "ladder", k, ladder_sentence(trace)),
+            _figure(f"Taylor remainder, {_subject(trace)}", "taylor", k, taylor_sentence(trace)),
+        ]
+    return tag("div", figures_of, class_="plots", data_program=number)
+
+
+def _figure(title: str, kind: str, index: int, sentence: str) -> Markup:
+    return tag(
+        "figure",
+        tag("figcaption", title),
+        tag("div", class_=f"plot {kind}", role="img", aria_label=f"{title}. {sentence}", data_trace=index),
+        tag("p", sentence, class_="says"),
+    )
+
+
+def _subject(trace: Trace) -> str:
+    return trace.subject if trace.order == 1 else f"{trace.subject} (order {trace.order})"
+
+
+def _blocks(result: Result, room: int) -> Markup | None:
+    if not result.comparisons:
+        return None
+    head = ("Verdict", "Block", "Output", "Input", "Compared", "Digits", "Largest deviation")
+    loudest_first = sorted(result.comparisons, key=lambda one: LOUDEST_FIRST.index(one.verdict))
+    rest = len(loudest_first) - room
+    return tag(
+        "details",
+        tag("summary", f"All blocks ({len(result.comparisons):,})"),
+        tag(
+            "div",
+            tag(
+                "table",
+                tag("thead", tag("tr", [tag("th", name, scope="col") for name in head])),
+                tag("tbody", [_block(one) for one in loudest_first[:room]]),
+                class_="blocks",
+            ),
+            tag("p", f"… and {rest:,} more", class_="rest") if rest > 0 else None,
+            class_="scroll",
+            tabindex="0",
+            role="region",
+            aria_label="All blocks",
+        ),
+    )
+
+
+def _block(one: Comparison) -> Markup:
+    compared = f"{one.entries:,} entries" if one.scope == "entries" else f"probes of {one.entries:,} entries"
+    digits = f"{one.digits:.0f}" if one.digits == one.digits else ""
+    reason = f" ({one.reason})" if one.reason else ""
+    return tag(
+        "tr",
+        tag("td", badge(one.verdict), reason),
+        tag("th", code(block_name(one)), scope="row"),
+        tag("td", f"{shape_of(one.output.shape)}, {one.output.dtype}"),
+        tag("td", f"{shape_of(one.input.shape)}, {one.input.dtype}"),
+        tag("td", compared),
+        tag("td", digits, class_="number"),
+        tag("td", f"{tolerances(one.excess)} tolerances", class_="number"),
+    )
+
+
+def _facts(result: Result) -> Markup:
+    facts: list[tuple[str, list[Markup | str]]] = []
+    if result.power is not None:
+        facts.append(("Power", [power_sentence(result.power)]))
+    if result.notes:
+        facts.append(("Checked", list(result.notes)))
+    if result.skipped:
+        facts.append(("Skipped", [f"{one.path}: {one.reason}" for one in result.skipped]))
+    facts.append(("Cost", [cost_sentence(result.cost)]))
+    facts.append(("Options", [", ".join(options(result.settings))]))
+    facts.append(
+        ("Run again", [copyable(result.source)] if result.source else [f"the same call with seed={result.seed}"])
+    )
+    return tag("dl", [(tag("dt", name), [tag("dd", one) for one in said]) for name, said in facts], class_="facts")
+
+
+def copyable(command: str) -> Markup:
+    """A command and a button that copies it."""
+    return tag("span", code(command), " ", tag("button", "Copy", type="button", class_="copy"), class_="command")
+
+
+def options(settings: Settings) -> list[str]:
+    """The options that differ from their defaults, and the seed, as one would write them in a call."""
+    plain = Settings.validated(seed=settings.seed)
+    changed = [one.name for one in fields(Settings) if getattr(settings, one.name) != getattr(plain, one.name)]
+    return [f"{name}={getattr(settings, name)!r}" for name in (*changed, "seed")]

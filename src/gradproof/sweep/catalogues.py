@@ -1,0 +1,120 @@
+"""From the word on the command line to a catalogue.
+
+`torch`, `torch.modules`, `torch.functions`, `jax` and what third parties register under the entry point group
+`gradproof.catalogues` (a callable that returns a catalogue); `path/to/cases.py`; `package.module` or
+`package.module:name`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from importlib.metadata import entry_points
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from gradproof import collect
+from gradproof.cases import Case, Catalogue, Recipe
+from gradproof.errors import UsageError
+from gradproof.selection import EVERYTHING, Narrowable, Searchable, Selection
+
+GROUP = "gradproof.catalogues"
+BUILT_IN = {
+    "torch": "gradproof.torch.catalogue:operators",
+    "torch.modules": "gradproof.torch.catalogue:modules",
+    "torch.functions": "gradproof.torch.catalogue:functions",
+    "jax": "gradproof.jax.catalogue:operators",
+}
+
+
+def load(spec: str, selection: Selection = EVERYTHING) -> Catalogue:
+    """The catalogue of this name, without what the selection leaves out where it can do that itself."""
+    catalogue = _catalogue_of(_found(spec), spec)
+    return catalogue.narrowed(selection) if isinstance(catalogue, Narrowable) else catalogue
+
+
+def names() -> list[str]:
+    """All catalogues that can be named without a path."""
+    return sorted({*BUILT_IN, *(entry.name for entry in entry_points(group=GROUP))})
+
+
+def _found(spec: str) -> Any:
+    for entry in entry_points(group=GROUP):
+        if entry.name == spec:
+            return entry.load()
+    source, colon, name = BUILT_IN.get(spec, spec).partition(":")
+    if spec in BUILT_IN and find_spec(spec.partition(".")[0]) is None:
+        raise UsageError(f"the catalogue {spec!r} needs {spec.partition('.')[0]}, which is not installed")
+    if not _exists(source):
+        raise UsageError(
+            f"there is no catalogue {spec!r}; write one of {', '.join(names())}, a file such as path/to/cases.py, "
+            "or package.module:name"
+        )
+    module = collect.load(source)
+    return getattr(module, name) if colon else module
+
+
+def _exists(source: str) -> bool:
+    """Whether there is such a file or module. What is wrong with it is told when it is loaded."""
+    if source.endswith(".py"):
+        return Path(source).is_file()
+    try:
+        return find_spec(source) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def _catalogue_of(found: Any, spec: str) -> Catalogue:
+    """A module has functions under `@gradproof.case`, `cases()` or `CASES`; anything else is a catalogue, or makes one
+    when called."""
+    if isinstance(found, ModuleType):
+        if callable(getattr(found, "cases", None)):
+            return _Listed(found.cases)
+        if hasattr(found, "CASES"):
+            return _Listed(lambda: found.CASES)
+        return _Listed(lambda: (case for recipe in _recipes(found, spec) for case in recipe.cases()))
+    catalogue = found() if callable(found) else found
+    if not hasattr(catalogue, "cases"):
+        raise UsageError(f"{spec} is not a catalogue: {type(catalogue).__name__} has no cases()")
+    made: Catalogue = catalogue
+    return made
+
+
+def _recipes(module: ModuleType, spec: str) -> list[Recipe]:
+    recipes = collect.recipes_of(module)
+    if not recipes:
+        raise UsageError(f"{spec} holds no cases: it needs functions under @gradproof.case, cases() or CASES")
+    return recipes
+
+
+@dataclass(frozen=True)
+class _Listed:
+    """The cases that a module has."""
+
+    source: Callable[[], Iterable[Case]]
+
+    def cases(self) -> Iterator[Case]:
+        return iter(self.source())
+
+
+@dataclass
+class Finder:
+    """Cases by name. Where the catalogue cannot search, it is read once from start to end, as far as needed."""
+
+    catalogue: Catalogue
+    _seen: dict[str, Case] = field(default_factory=dict)
+    _rest: Iterator[Case] | None = None
+
+    def find(self, name: str) -> Case:
+        if isinstance(self.catalogue, Searchable):
+            return self.catalogue.find(name)
+        if self._rest is None:
+            self._rest = self.catalogue.cases()
+        if name not in self._seen:
+            for case in self._rest:
+                self._seen[case.name] = case
+                if case.name == name:
+                    break
+        return self._seen[name]

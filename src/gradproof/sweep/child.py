@@ -1,0 +1,182 @@
+"""One watched worker process, seen from the side that started it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from gradproof.sweep.row import Ending
+from gradproof.sweep.worker import PAGE, Done, Hello, Started
+
+GIB = 2**30
+# What a loaded framework takes, on top of what a case may.
+OWN_MEMORY = 3 * GIB
+SHOWN_OUTPUT = 4000
+LOOK = 0.3  # seconds between two looks at its memory and time
+# On a busy machine a case may take this many times its seconds by the clock; so may one that waits and does nothing.
+SLACK = 5.0
+SINGLE_THREAD = dict.fromkeys(
+    ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1"
+)
+# The path comes with it: the same packages and files must be found here as there.
+BOOT = "import sys; sys.path[:] = eval(sys.argv[2]); from gradproof.sweep.worker import main; main(int(sys.argv[1]))"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Of one case: seconds at work, bytes (0: none). `startup`: seconds more for the first task of a process."""
+
+    seconds: float = 120.0
+    memory: int = 4 * GIB
+    startup: float = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """The process ended, or had to be ended, at `label` (None: before any piece of work)."""
+
+    label: Hashable
+    ending: Ending
+    code: str
+    seconds: float
+    output: str
+
+
+class Child:
+    """A process that does `work` on one task after the other."""
+
+    def __init__(self, work: str, limits: Limits) -> None:
+        self.limits = limits
+        self.task: Any = None
+        self.label: Hashable = None
+        self.gone = False
+        self._output = tempfile.TemporaryFile(mode="ab+", buffering=0)  # noqa: SIM115 - lives as long as the process
+        ours, theirs = socket.socketpair()
+        self.process = subprocess.Popen(  # noqa: S603 - our own interpreter
+            [sys.executable, "-c", BOOT, str(theirs.fileno()), repr(sys.path)],
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            stdout=self._output,
+            stderr=self._output,
+            env=os.environ | SINGLE_THREAD,
+        )
+        theirs.close()
+        self.connection = Connection(ours.detach())
+        self._send(Hello(work, limits.memory, os.getpid()))
+        self.since = time.monotonic()
+        self._allowed = limits.seconds + limits.startup
+        self._looked = self._last = self._used = 0.0
+
+    @property
+    def idle(self) -> bool:
+        return self.task is None
+
+    def give(self, task: Any) -> None:
+        self.task, self.label, self.since = task, None, time.monotonic()
+        self._send(task)
+
+    def _send(self, message: object) -> None:
+        """To a process that has just died too: that shows when it is listened to."""
+        with contextlib.suppress(ConnectionError):
+            self.connection.send(message)
+
+    def messages(self) -> Iterator[Any]:
+        """What has come since; Done frees the child for the next task."""
+        while not self.gone and self.connection.poll():
+            try:
+                message = self.connection.recv()
+            except (EOFError, OSError):
+                self.gone = True
+                return
+            self.since, self._allowed = time.monotonic(), self.limits.seconds
+            if isinstance(message, Started):
+                self.label = message.label
+                continue
+            if isinstance(message, Done):
+                self.task, self.label = None, None
+                yield message
+                return
+            yield message
+
+    @property
+    def trouble(self) -> Ending | None:
+        """Why it must be ended."""
+        if self.gone:
+            return Ending.CRASHED
+        if self.idle:
+            return None
+        now = time.monotonic()
+        if now - self.since > SLACK * self._allowed:
+            return Ending.TOO_LONG
+        if now - self._looked < LOOK:
+            return None
+        self._looked = now
+        if self.limits.memory and self.resident() > self.limits.memory + OWN_MEMORY:
+            return Ending.TOO_MUCH_MEMORY
+        return Ending.TOO_LONG if self._at_work() > self._allowed else None
+
+    def _at_work(self) -> float:
+        """Seconds of the processor since the last message, as far as they were seen."""
+        used = self.processor()
+        if self._last != self.since:
+            self._last, self._used = self.since, used
+        return used - self._used
+
+    def processor(self) -> float:
+        """Seconds that it has spent at work; 0 where the system does not say."""
+        try:
+            fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+            return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        except (OSError, IndexError, ValueError):
+            return 0.0
+
+    def resident(self) -> int:
+        """Bytes of memory that it holds; 0 where the system does not say."""
+        try:
+            return int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]) * PAGE
+        except (OSError, IndexError):
+            return 0
+
+    def bury(self, ending: Ending) -> Lost:
+        seconds = time.monotonic() - self.since
+        if ending is Ending.CRASHED:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(timeout=5)
+        code = {Ending.TOO_LONG: "timeout", Ending.TOO_MUCH_MEMORY: "memory"}.get(ending)
+        label = self.label
+        self.stop()
+        output = self._shown()
+        self._output.close()
+        if code is None:
+            code = _cause(self.process.returncode)
+        if "std::bad_alloc" in output:
+            ending, code = Ending.TOO_MUCH_MEMORY, "memory"
+        return Lost(label, ending, code, seconds, output)
+
+    def _shown(self) -> str:
+        size = self._output.seek(0, os.SEEK_END)
+        self._output.seek(max(0, size - SHOWN_OUTPUT))
+        return self._output.read().decode("utf-8", "replace")
+
+    def stop(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        self.connection.close()
+
+
+def _cause(code: int | None) -> str:
+    if code is not None and code < 0:
+        with contextlib.suppress(ValueError):
+            return signal.Signals(-code).name
+    return f"exit {code}"

@@ -1,0 +1,94 @@
+"""One item in the worker: build the case from its name, check it, and put what was found into a row."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import replace
+from functools import lru_cache
+
+from gradproof.adapters import program_of
+from gradproof.arrays import seeded
+from gradproof.attempt import failed, where
+from gradproof.cases import Call
+from gradproof.check import check_program
+from gradproof.errors import Unsupported
+from gradproof.result import Finding, Place, Result, Verdict
+from gradproof.sweep import kept
+from gradproof.sweep.catalogues import Finder, load
+from gradproof.sweep.plan import Terms
+from gradproof.sweep.row import Ending, Item, Row
+
+# Options of a call that say what is differentiated; all others say how it is checked.
+OF_THE_PROGRAM = ("wrt", "derivative")
+LONGEST = 1000  # characters of a message
+# What frameworks say when an allocation fails.
+OUT_OF_MEMORY = ("can't allocate memory", "out of memory", "RESOURCE_EXHAUSTED", "Unable to allocate")
+
+
+@lru_cache(maxsize=8)
+def finder(catalogue: str) -> Finder:
+    return Finder(load(catalogue))
+
+
+def judge(item: Item, terms: Terms) -> Row:
+    """Whatever the case raises is its row."""
+    started, processor = time.perf_counter(), time.process_time()
+    seed = terms.seed_of(item.key)
+    try:
+        # Made and run under seeded streams: functions may draw from the global ones.
+        with seeded(seed):
+            call = finder(item.key.catalogue).find(item.key.case).make(seed)
+            result = _checked(call, item, terms)
+    except Unsupported as missing:
+        finding = Finding("unsupported", Verdict.UNSUPPORTED, Place(), str(missing))
+        return row_of(item, _ended(item, terms, finding, time.perf_counter() - started), Ending.FINISHED)
+    except Exception as raised:  # noqa: BLE001 - the sweep goes on
+        memory = isinstance(raised, MemoryError) or any(words in str(raised) for words in OUT_OF_MEMORY)
+        code, ending = ("memory", Ending.TOO_MUCH_MEMORY) if memory else (type(raised).__name__, Ending.RAISED)
+        sentence = f"{type(raised).__name__}: {str(raised)[:LONGEST]}{where(raised)}"
+        return lost_row(item, terms, ending, code, sentence, time.perf_counter() - started)
+    row = row_of(item, replace(result, name=str(item.key)), Ending.FINISHED)
+    return replace(row, processor=time.process_time() - processor)
+
+
+def _checked(call: Call, item: Item, terms: Terms) -> Result:
+    options = dict(call.options)
+    given = {name: options.pop(name) for name in OF_THE_PROGRAM if name in options}
+    program = program_of(call.fn, call.args, call.kwargs, **{"wrt": None, **given})
+    return check_program(program, terms.settings(item.key, options))
+
+
+def lost_row(
+    item: Item, terms: Terms, ending: Ending, code: str, sentence: str, seconds: float, output: str = ""
+) -> Row:
+    """The row of a check that came to no verdict."""
+    hint = "Run this case by itself."
+    result = _ended(item, terms, Finding(code, Verdict.ERROR, Place(), sentence, hint), seconds)
+    return replace(row_of(item, result, ending), output=output)
+
+
+def _ended(item: Item, terms: Terms, finding: Finding, seconds: float) -> Result:
+    result = failed(str(item.key), finding.sentence, terms.seed_of(item.key), {}, seconds)
+    return replace(result, verdict=finding.verdict, findings=(finding,), settings=terms.settings(item.key, {}))
+
+
+def row_of(item: Item, result: Result, ending: Ending) -> Row:
+    loudest = next((finding for finding in result.findings if finding.verdict is result.verdict), None)
+    if result.verdict is Verdict.RIGHT:
+        loudest = None  # remarks of a right result are in its JSON
+    known = [each.digits for each in result.comparisons if math.isfinite(each.digits)]
+    cost = result.cost
+    return Row(
+        item,
+        result.verdict,
+        ending,
+        loudest.code if loudest else "",
+        loudest.sentence[:LONGEST] if loudest else "",
+        loudest.diagnosis.sentence if loudest and loudest.diagnosis else "",
+        min(known, default=None),
+        cost.evaluations + cost.pulls + cost.pushes,
+        cost.seconds,
+        cost.seconds,
+        kept.dumps(result),
+    )

@@ -1,0 +1,94 @@
+"""A sweep on this machine: the catalogues are listed by one process each while the workers are already checking."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping
+from dataclasses import dataclass
+
+from gradproof.result import Verdict
+from gradproof.sweep.child import Limits, Lost
+from gradproof.sweep.judge import lost_row
+from gradproof.sweep.plan import Plan, Terms
+from gradproof.sweep.pool import Pool
+from gradproof.sweep.row import Ending, Item, Key, Row
+from gradproof.sweep.work import WORK, Chunk, Listing
+from gradproof.sweep.worker import Done
+
+# Checks that a worker gets at a time: few enough that all workers are busy to the end.
+CHUNK = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """So many more checks are known, and of these the verdicts of an earlier run; `complete`: there are no more."""
+
+    checks: int
+    earlier: tuple[Verdict, ...] = ()
+    complete: bool = False
+
+
+def rows(plan: Plan, finished: Mapping[Key, Verdict], jobs: int, limits: Limits) -> Generator[Row | Found, None, None]:
+    """What comes, as it comes, of all checks that are not finished."""
+    done: set[Key] = set()
+    with Pool(WORK, jobs, limits) as pool:
+        for catalogue in plan.catalogues:
+            pool.put_aside(Listing(catalogue, plan.filter))
+        for task, message in pool.run():
+            if isinstance(task, Listing):
+                yield from heard(task, message, plan.terms, finished, pool.put)
+            elif isinstance(message, Row):
+                done.add(message.item.key)
+                yield message
+            elif isinstance(message, Lost):
+                row, rest = left_over(task, message, done)
+                if row:
+                    yield row
+                if rest.items:
+                    pool.put_first(rest)
+            if isinstance(message, (Done, Lost)) and isinstance(task, Chunk):
+                done.difference_update(item.key for item in task.items)
+    yield Found(0, complete=True)
+
+
+def heard(
+    task: Listing, message: object, terms: Terms, finished: Mapping[Key, Verdict], put: Callable[[Chunk], None]
+) -> Iterator[Row | Found]:
+    """A message from a listing: new checks are cut into chunks."""
+    if isinstance(message, tuple):
+        new = [item for item in message if item.key not in finished]
+        for start in range(0, len(new), CHUNK):
+            put(Chunk(tuple(new[start : start + CHUNK]), terms))
+        yield Found(len(message), tuple(finished[item.key] for item in message if item.key in finished))
+    elif isinstance(message, Lost) or (isinstance(message, Done) and message.trouble):
+        yield unlisted(task, message, terms)
+
+
+def unlisted(task: Listing, message: Lost | Done, terms: Terms) -> Row:
+    """The catalogue's own row, where it could not be read to its end."""
+    item = Item(Key(task.catalogue, task.catalogue, 0))
+    if isinstance(message, Lost):
+        sentence, output, seconds = f"the catalogue could not be read: {how(message)}", message.output, message.seconds
+        return lost_row(item, terms, Ending.NOT_LISTED, message.code, sentence, seconds, output)
+    raised = message.trouble.strip().rpartition("\n")[2]
+    sentence = f"the catalogue could not be read: {raised}"
+    return lost_row(item, terms, Ending.NOT_LISTED, "listing", sentence, 0.0, message.trouble)
+
+
+def left_over(task: Chunk, lost: Lost, done: Collection[Key]) -> tuple[Row | None, Chunk]:
+    """The row of the check at which a process was lost, and the checks behind it. A process that was lost before any
+    check, however often it is started again, would never get further: then it is the first one's row."""
+    pending = [item for item in task.items if item.key not in done]
+    culprit = next((item for item in pending if item.key == lost.label), pending[0] if pending else None)
+    if culprit is None:
+        return None, Chunk((), task.terms)
+    row = lost_row(culprit, task.terms, lost.ending, lost.code, how(lost), lost.seconds, lost.output)
+    return row, Chunk(tuple(item for item in pending if item is not culprit), task.terms)
+
+
+def how(lost: Lost) -> str:
+    if lost.ending is Ending.TOO_LONG:
+        return f"no answer within its time; given up after {lost.seconds:.0f} s"
+    if lost.ending is Ending.TOO_MUCH_MEMORY:
+        return "it took more memory than it may"
+    said = [line for line in lost.output.strip().splitlines() if line.strip()]
+    return f"the process ended with {lost.code}" + (f": {said[0][:200]}" if said else "")

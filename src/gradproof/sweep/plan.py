@@ -1,0 +1,45 @@
+"""What a sweep is asked to do: which cases, and how each one is checked."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from typing import Any
+
+from gradproof.settings import Effort, Settings
+from gradproof.sweep.filters import ALL, Filter
+from gradproof.sweep.row import Key
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How every case is checked; where this says nothing (None), the case's own options hold."""
+
+    modes: tuple[str, ...] | None = None
+    effort: Effort | None = None
+    tolerance: float | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        self.settings(Key("", "", 1), {})  # to object now, and not in the first of many workers
+
+    def seed_of(self, key: Key) -> int:
+        """Its own for every case, and the same wherever and whenever the case is run."""
+        return zlib.crc32(f"{self.seed}/{key.case}".encode("utf-8", "surrogatepass"))
+
+    def settings(self, key: Key, options: dict[str, Any]) -> Settings:
+        """`options`: the case's own."""
+        given = {"modes": self.modes, "effort": self.effort, "tolerance": self.tolerance}
+        chosen = options | {name: value for name, value in given.items() if value is not None}
+        if key.order:
+            chosen |= {"order": key.order, "lowest": key.order}
+        return Settings.validated(**chosen | {"seed": self.seed_of(key)})
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The whole of it, in plain words."""
+
+    catalogues: tuple[str, ...]
+    filter: Filter = ALL
+    terms: Terms = Terms()

@@ -1,0 +1,63 @@
+"""One check of a sweep: what it is about (`Item`), how it came to an end (`Ending`), what it gave (`Row`)."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from gradproof.cases import UNKNOWN, Traits
+from gradproof.result import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """What makes a row unique. `order` is 0 where the case itself says up to which order it is checked."""
+
+    catalogue: str
+    case: str
+    order: int
+
+    def __str__(self) -> str:
+        return f"{self.case}, order {self.order}" if self.order else self.case
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A check to be made. Plain words, so that it travels: the worker builds the case again from its name."""
+
+    key: Key
+    traits: Traits = UNKNOWN
+
+
+class Ending(enum.Enum):
+    """How a check ended. All but the first two are the ends of the process that ran it."""
+
+    FINISHED = "finished"
+    RAISED = "raised"
+    CRASHED = "crashed"
+    TOO_LONG = "too long"
+    TOO_MUCH_MEMORY = "too much memory"
+    NOT_LISTED = "not listed"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """`code`, `message` and `diagnosis` belong to the loudest finding; `digits` are those of the least exact block;
+    `seconds` are those of the clock, `processor` those of the processor, which others do not slow; `result` is the
+    whole result as JSON; `output` what the check printed, where it did not come to its end."""
+
+    item: Item
+    verdict: Verdict
+    ending: Ending
+    code: str = ""
+    message: str = ""
+    diagnosis: str = ""
+    digits: float | None = None
+    calls: int = 0
+    seconds: float = 0.0
+    processor: float = 0.0
+    result: str = ""
+    output: str = ""

@@ -1,0 +1,152 @@
+"""Rows in an SQLite file, written as they come: a sweep that is killed at any moment goes on where it was."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import IO, Self
+
+from gradproof.cases import Traits
+from gradproof.errors import UsageError
+from gradproof.result import Report, Verdict
+from gradproof.sweep import kept
+from gradproof.sweep.plan import Plan
+from gradproof.sweep.row import Ending, Item, Key, Row
+
+FORMAT = 1
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS rows (
+    catalogue TEXT, "case" TEXT, "order" INTEGER,
+    operator TEXT, family TEXT, dtype TEXT, device TEXT,
+    verdict TEXT, ending TEXT, code TEXT, message TEXT, diagnosis TEXT,
+    digits REAL, calls INTEGER, seconds REAL, processor REAL, result TEXT, output TEXT,
+    PRIMARY KEY (catalogue, "case", "order")
+);
+"""
+_COLUMNS = 18
+_LIGHT = 'catalogue, "case", "order", operator, family, dtype, device, verdict, ending, code, message, diagnosis, '
+_LIGHT += "digits, calls, seconds, processor, '' AS result, output"
+
+
+class Store:
+    """`path` None: in memory. Facts: what was swept, how, and the versions that did it."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self._lock: IO[bytes] | None = None
+        self._database = opened(path, _SCHEMA)
+
+    def begin(self, plan: Plan, versions: Mapping[str, str]) -> None:
+        """Make the store this sweep's own, or go on with it. Rows that were made in another way do not mix."""
+        self._claim()
+        facts = {"format": str(FORMAT), "terms": json.dumps(asdict(plan.terms)), "versions": json.dumps(dict(versions))}
+        before = self.facts()
+        for name, value in facts.items():
+            if before.get(name, value) != value:
+                raise UsageError(
+                    f"{self.path} was made with other {name} ({before[name]}) than this sweep has ({value}); "
+                    "name another file: --store new.db"
+                )
+        with self._database:
+            self._database.executemany("INSERT OR REPLACE INTO facts VALUES (?, ?)", facts.items())
+            # A catalogue that could not be read is read again.
+            self._database.execute("DELETE FROM rows WHERE ending = ?", (Ending.NOT_LISTED.value,))
+
+    def _claim(self) -> None:
+        """Two sweeps into one file would do everything twice."""
+        if self.path is None:
+            return
+        try:
+            import fcntl
+        except ImportError:  # not on this system
+            return
+        # A file beside it: closing a second handle of the database itself would drop SQLite's own locks.
+        beside = self.path.with_name(self.path.name + "-lock")
+        while self._lock is None:
+            lock = beside.open("wb")
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                lock.close()
+                raise UsageError(f"another sweep is writing to {self.path}; wait, or name another file") from None
+            # Whoever had it before may have removed the file between our two steps.
+            if beside.exists() and beside.stat().st_ino == os.fstat(lock.fileno()).st_ino:
+                self._lock = lock
+
+    def release(self) -> None:
+        """Others may write now; this object still reads."""
+        if self._lock is not None:
+            with contextlib.suppress(OSError):
+                Path(self._lock.name).unlink()
+            self._lock.close()
+            self._lock = None
+
+    def facts(self) -> dict[str, str]:
+        return dict(self._database.execute("SELECT name, value FROM facts"))
+
+    def add(self, row: Row) -> None:
+        key, traits = row.item.key, row.item.traits
+        values = (
+            key.catalogue, key.case, key.order, traits.operator, traits.family, traits.dtype, traits.device,
+            row.verdict.value, row.ending.value, row.code, row.message, row.diagnosis,
+            row.digits, row.calls, row.seconds, row.processor, row.result, row.output,
+        )  # fmt: skip
+        with self._database:
+            marks = ",".join("?" * _COLUMNS)
+            self._database.execute(f"INSERT OR REPLACE INTO rows VALUES ({marks})", values)  # noqa: S608 - our own
+
+    def finished(self) -> dict[Key, Verdict]:
+        query = 'SELECT catalogue, "case", "order", verdict FROM rows'
+        return {Key(*key): Verdict(verdict) for *key, verdict in self._database.execute(query)}
+
+    def rows(self, columns: str = _LIGHT) -> Iterator[Row]:
+        """In the order of their names, without the results, which are most of the file."""
+        query = f'SELECT {columns} FROM rows ORDER BY catalogue, "case", "order"'  # noqa: S608 - our own
+        return map(_row, self._database.execute(query))
+
+    def report(self, *verdicts: Verdict) -> Report:
+        """The results with these verdicts (none named: all), as they were."""
+        wanted = [verdict.value for verdict in verdicts or Verdict]
+        marks = ",".join("?" * len(wanted))
+        query = f'SELECT result FROM rows WHERE verdict IN ({marks}) ORDER BY catalogue, "case", "order"'  # noqa: S608
+        results = tuple(kept.loads(text) for (text,) in self._database.execute(query, wanted))
+        return Report(results, tuple(json.loads(self.facts().get("versions", "{}")).items()))
+
+    def close(self) -> None:
+        self._database.close()
+        self.release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def opened(path: Path | None, schema: str) -> sqlite3.Connection:
+    """A database that is written to while others read it."""
+    if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        database = sqlite3.connect(path or ":memory:", timeout=30)
+        # A write-ahead log survives kill -9 and costs no disk flush for every row.
+        database.execute("PRAGMA journal_mode=WAL")
+        database.execute("PRAGMA synchronous=NORMAL")
+        database.executescript(schema)
+    except sqlite3.DatabaseError as error:
+        raise UsageError(f"{path} is not a file of rows ({error}); name another one") from error
+    return database
+
+
+def _row(found: tuple[object, ...]) -> Row:
+    catalogue, case, order, *rest = found
+    count = len(fields(Traits))
+    traits, (verdict, ending, *others) = Traits(*rest[:count]), rest[count:]  # type: ignore[arg-type]
+    item = Item(Key(catalogue, case, order), traits)  # type: ignore[arg-type]
+    return Row(item, Verdict(verdict), Ending(ending), *others)  # type: ignore[arg-type]

@@ -1,0 +1,69 @@
+"""What the workers of a sweep do: list the cases of a catalogue, and judge them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gradproof.sweep.catalogues import load
+from gradproof.sweep.filters import Filter
+from gradproof.sweep.judge import judge
+from gradproof.sweep.plan import Terms
+from gradproof.sweep.row import Item, Key, Row
+from gradproof.sweep.worker import Started
+
+WORK = "gradproof.sweep.work:work"
+# Names are sent in batches: this many, or those of so many seconds.
+BATCH, PATIENCE = 256, 0.2
+LOADING = 10.0  # seconds that a first use takes at most
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """To find out which checks there are."""
+
+    catalogue: str
+    filter: Filter
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Checks to be made one after the other: neighbours share what is costly to build."""
+
+    items: tuple[Item, ...]
+    terms: Terms
+
+
+def work(task: Listing | Chunk) -> Iterator[Started | Row | tuple[Item, ...]]:
+    return listed(task) if isinstance(task, Listing) else judged(task)
+
+
+def listed(task: Listing) -> Iterator[Started | tuple[Item, ...]]:
+    yield Started(task.catalogue)
+    batch: list[Item] = []
+    since = time.monotonic()
+    try:
+        for case in task.filter.chosen(load(task.catalogue, task.filter.selection).cases()):
+            batch += [Item(Key(task.catalogue, case.name, order), case.traits) for order in task.filter.orders]
+            if len(batch) >= BATCH or time.monotonic() - since > PATIENCE:
+                yield tuple(batch)
+                batch, since = [], time.monotonic()
+    except Exception:
+        yield tuple(batch)  # a catalogue that fails halfway has its first half checked
+        raise
+    yield tuple(batch)
+
+
+def judged(task: Chunk) -> Iterator[Started | Row]:
+    for item in task.items:
+        yield Started(item.key)
+        row = judge(item, task.terms)
+        if not _warm and row.seconds < LOADING:
+            # The first check of a process pays for what frameworks load at their first use, which is nobody's time.
+            row = judge(item, task.terms)
+        _warm.add("checks")
+        yield row
+
+
+_warm: set[str] = set()

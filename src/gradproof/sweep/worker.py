@@ -1,0 +1,112 @@
+"""The process that runs the cases: whatever happens to it, whoever started it goes on.
+
+It is told once what to do (`Hello`), and then takes tasks and sends what the work yields, each with the clock set back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import importlib
+import os
+import signal
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from typing import Any
+
+PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """`work`: `module:function`, from a task to an iterator of messages. `memory`: bytes that one case may take."""
+
+    work: str
+    memory: int
+    parent: int
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """Sent before each piece of work, so that the other side knows whom to blame if nothing more comes."""
+
+    label: Hashable
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """No more messages; `trouble` is the traceback where the work itself failed."""
+
+    trouble: str = ""
+
+
+def main(descriptor: int) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is for the one who started us
+    faulthandler.enable()
+    warnings.simplefilter("ignore")
+    connection = Connection(descriptor)
+    with contextlib.suppress(EOFError, ConnectionError):
+        hello: Hello = connection.recv()
+        _die_with(hello.parent)
+        module, _, name = hello.work.partition(":")
+        work: Callable[[Any], Iterator[Any]] | None = None
+        while True:
+            task = connection.recv()
+            work = work or getattr(importlib.import_module(module), name)
+            _answer(connection, work(task), hello.memory)
+    # What a case has started (threads, exit handlers) must not keep the process.
+    sys.stdout.flush()
+    os._exit(0)
+
+
+def _answer(connection: Connection, messages: Iterator[Any], memory: int) -> None:
+    trouble = ""
+    try:
+        for message in messages:
+            if isinstance(message, Started):
+                _fresh_output()
+                _limit_memory(memory)
+            connection.send(message)
+    except ConnectionError:
+        raise
+    except Exception:  # noqa: BLE001 - work that fails must not end the process
+        trouble = traceback.format_exc()
+    connection.send(Done(trouble))
+
+
+def _fresh_output() -> None:
+    """The output of a case that went well is of no interest to the next one's."""
+    sys.stdout.flush()
+    with contextlib.suppress(OSError):
+        if os.fstat(1).st_size:
+            os.ftruncate(1, 0)
+
+
+def _limit_memory(memory: int) -> None:
+    """A case may take this much more than the process has when it starts: an allocation beyond that fails at once,
+    where the system would promise the memory and then kill somebody."""
+    if not memory or not sys.platform.startswith("linux"):
+        return
+    import resource
+
+    with open("/proc/self/statm", "rb") as file:
+        data = int(file.read().split()[5]) * PAGE
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    wanted = data + memory
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_DATA, (wanted if hard < 0 else min(wanted, hard), hard))
+
+
+def _die_with(parent: int) -> None:
+    """A process that hangs must not outlive the sweep, however that ended."""
+    if sys.platform.startswith("linux"):
+        import ctypes
+
+        death_signal = 1  # PR_SET_PDEATHSIG
+        ctypes.CDLL(None).prctl(death_signal, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(0)

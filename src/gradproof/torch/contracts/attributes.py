@@ -1,0 +1,146 @@
+"""A gradient looks like its input: layout, sparse dimensions, device, size and dtype (R12 of the drop-in).
+
+The engine hides what a custom rule returns: it casts to the input's dtype and sums to the input's size, without a word.
+So each rule is asked on its own what it returns.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gradproof import precision
+from gradproof.program import Spot
+from gradproof.result import Finding, Place, Verdict
+from gradproof.torch.contracts.pulls import Gradients
+from gradproof.torch.contracts.subject import Subject
+from gradproof.torch.leaves import dtype_name
+from gradproof.torch.modes import Graph, nodes
+from gradproof.torch.torchprogram import TorchProgram
+
+_SPARSE = (torch.sparse_coo, torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
+HINT = "Return what forward's input looks like; the engine hides the difference by a cast."
+
+
+def check_attributes(subject: Subject) -> tuple[Finding, ...]:
+    """Of the first pull: what came out of the engine, and what went in. A dtype that is coarser than the input's has
+    cost digits; another one, or another size, is mended by the engine and only remarked on."""
+    found = check_looks(subject.program, subject.gradients)
+    remarks: list[Finding] = []
+    with torch.no_grad():
+        for node, cotangents in () if found or subject.large else subject.first.watch.cotangents.items():
+            subject.program.tally.pulls += 1
+            for returned in _returned(node, cotangents):
+                what = (
+                    f"{node.name().removesuffix('Backward')} returns a gradient for input {returned.index} of forward"
+                )
+                sentence = f"{what} that is {returned.dtype or returned.size}"
+                verdict = Verdict.WRONG if returned.coarser else Verdict.RIGHT
+                mended = "; the engine casts it" if returned.dtype else "; the engine sums it"
+                remarks.append(Finding("attributes", verdict, Place(), sentence + mended, HINT))
+    remarks.sort(key=lambda finding: finding.verdict is Verdict.RIGHT)
+    return found or tuple(remarks[:1])
+
+
+def check_looks(program: TorchProgram, gradients: Gradients) -> tuple[Finding, ...]:
+    """Of one pull. A dense gradient is welcome for any input."""
+    for leaf, given, gradient in zip(program.inputs, program.traced.points, gradients, strict=True):
+        wrong = "" if gradient is None else _difference(gradient, given)
+        if wrong:
+            return (Finding("attributes", Verdict.WRONG, Place(None, Spot(leaf.path)), f"{wrong} (of {leaf.path})"),)
+    return ()
+
+
+def _difference(gradient: Tensor, given: Tensor) -> str:
+    if gradient.layout is not torch.strided:
+        if gradient.layout is not given.layout:
+            return f"grad is incorrect layout ({gradient.layout} is not {given.layout})"
+        if gradient.layout in _SPARSE:
+            kind = str(gradient.layout).removeprefix("torch.").removesuffix("_coo")
+            for name in ("sparse_dim", "dense_dim"):
+                got, wanted = getattr(gradient, name)(), getattr(given, name)()
+                if got != wanted:
+                    return f"grad is {kind} tensor, but has incorrect {name}: {got}, expected {wanted}"
+    for name, word in (("dtype", "type"), ("device", "device"), ("shape", "size")):
+        got, wanted = getattr(gradient, name), getattr(given, name)
+        if got != wanted:
+            return f"grad is incorrect {word}: {got}, expected {wanted}"
+    return ""
+
+
+def check_returned(program: TorchProgram, *, dtypes: bool) -> tuple[Finding, ...]:
+    """For the drop-in, with zeros for cotangents. Some authors count on the sum, PyTorch's own among them, so that is
+    only warned of."""
+    with torch.no_grad():
+        for node in _python_nodes(program.traced):
+            for returned in _returned(node, ()):
+                looks = f"returned by {node.name()} for input {returned.index} of forward"
+                if returned.size:
+                    text = f"Analytical gradient has incorrect size: {returned.size}, {looks}; the engine sums it"
+                    warnings.warn(text, UserWarning, stacklevel=5)
+                if returned.dtype and dtypes:
+                    sentence = f"Gradient has dtype mismatch: {returned.dtype}, {looks}"
+                    return (Finding("attributes", Verdict.WRONG, Place(), sentence, HINT),)
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """How a returned gradient differs from an input of forward; empty where it does not."""
+
+    index: int
+    size: str
+    dtype: str
+    coarser: bool
+
+
+def _returned(rule: Any, given: Sequence[Tensor | None]) -> Iterator[Returned]:
+    """Only differences."""
+    if not isinstance(rule, torch.autograd.function.BackwardCFunction):
+        return
+    node: Any = rule
+    cotangents = [torch.zeros(meta.shape, dtype=meta.dtype, device=meta.device) for meta in node._input_metadata]
+    for i, one in enumerate(given):
+        cotangents[i] = cotangents[i] if one is None else one
+    try:
+        returned = node.apply(*cotangents)
+    except Exception:  # noqa: BLE001  in the engine's own calls it did not; what it cannot do by itself is not asked here
+        return
+    for index, gradient, edge in _edges(node, returned if isinstance(returned, tuple) else (returned,)):
+        expected = _metadata(edge)
+        if isinstance(gradient, Tensor) and expected is not None:
+            got, wanted = dtype_name(gradient.dtype), dtype_name(expected.dtype)
+            sizes = tuple(gradient.shape), tuple(expected.shape)
+            size = (
+                f"{sizes[0]}, expected {sizes[1]}" if gradient.layout is torch.strided and sizes[0] != sizes[1] else ""
+            )
+            dtype = f"{gradient.dtype}, expected {expected.dtype}" if got != wanted else ""
+            coarser = precision.of(got).roundoff > precision.of(wanted).roundoff
+            if size or dtype:
+                yield Returned(index, size, dtype, coarser)
+
+
+def _edges(node: Any, returned: Sequence[Any]) -> Iterator[tuple[int, Any, Any]]:
+    """Each returned gradient with its place among forward's inputs and its edge. Inputs that are no tensors have no
+    edge, and None for a gradient; where that does not tell which they are, nothing is said."""
+    numbered = list(enumerate(returned))
+    if len(numbered) != len(node.next_functions):
+        numbered = [(i, gradient) for i, gradient in numbered if gradient is not None]
+    if len(numbered) == len(node.next_functions):
+        yield from ((i, gradient, edge) for (i, gradient), edge in zip(numbered, node.next_functions, strict=True))
+
+
+def _metadata(edge: tuple[Any, int]) -> Any:
+    node, slot = edge
+    metadata = () if node is None else node._input_metadata
+    return metadata[slot] if slot < len(metadata) else None
+
+
+def _python_nodes(graph: Graph) -> Iterator[Any]:
+    """The nodes of custom Functions."""
+    return (node for node in nodes(graph.values) if isinstance(node, torch.autograd.function.BackwardCFunction))

@@ -1,0 +1,184 @@
+"""A function and its backward read the entries of a tensor, not its memory: strides, gaps and offsets do not matter.
+
+torch hands on whatever the neighbours made: the cotangent of a sum is expanded with stride 0, that of a transposition
+is transposed. A kernel that reads memory as if it were contiguous is right only for contiguous tensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gradproof.program import Spot
+from gradproof.result import Finding, Place, Verdict
+from gradproof.torch.calls import UserCall
+from gradproof.torch.contracts.pulls import Gradients, pull, pulled
+from gradproof.torch.contracts.subject import Subject
+from gradproof.torch.strides import with_gaps
+
+Arrange = Callable[[Tensor], Tensor]
+FORWARD = "Call .contiguous() on the arguments before their memory is read directly."
+BACKWARD = "Call .contiguous() on grad_output before its memory is read directly."
+
+
+def check_layout(subject: Subject) -> tuple[Finding, ...]:
+    return _cotangents(subject) or _inputs(subject)
+
+
+def transposed(tensor: Tensor) -> Tensor:
+    return tensor.mT.contiguous().mT if tensor.dim() > 1 else tensor
+
+
+def with_offset(tensor: Tensor) -> Tensor:
+    room = torch.empty(tensor.numel() + 3, dtype=tensor.dtype, device=tensor.device)
+    room[:3] = 7.0
+    view = room[3:].view(tensor.shape)
+    return view.copy_(tensor)
+
+
+def channels_last(tensor: Tensor) -> Tensor:
+    return tensor.contiguous(memory_format=torch.channels_last) if tensor.dim() == 4 else tensor
+
+
+def contiguous(tensor: Tensor) -> Tensor:
+    return tensor.contiguous()
+
+
+def scattered(tensor: Tensor) -> Tensor:
+    """All at once: an offset, gaps, and transposed strides."""
+    if tensor.dim() == 0:
+        return with_offset(tensor)
+    moved = tensor.movedim(0, -1) if tensor.dim() > 1 else tensor
+    gaps = torch.stack([torch.full_like(moved, 7.0), moved], dim=-1)[..., 1]
+    return gaps.movedim(-1, 0) if tensor.dim() > 1 else gaps
+
+
+def expanded(tensor: Tensor) -> Tensor:
+    """Not the same numbers: those of the first index along one dimension, repeated by a stride of 0."""
+    dim = next((k for k, size in enumerate(tensor.shape) if size > 1), None)
+    return tensor if dim is None else tensor.narrow(dim, 0, 1).expand(tensor.shape)
+
+
+ALONE: dict[str, Arrange] = {
+    "transposed in memory": transposed,
+    "sliced, with gaps in memory": with_gaps,
+    "with a storage offset": with_offset,
+    "in channels-last order": channels_last,
+    "contiguous": contiguous,
+    "scattered in memory": scattered,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """`reference` and `other` have the same numbers in different memory."""
+
+    name: str
+    reference: Arrange
+    other: Arrange
+
+
+def _trials(tensors: Sequence[Tensor]) -> Iterator[Trial]:
+    """The first changes everything at once; what it overlooks nobody will see."""
+    yield Trial("scattered in memory", lambda tensor: tensor, scattered)
+    if any(tensor.dim() == 4 for tensor in tensors):
+        yield Trial("in channels-last order", lambda tensor: tensor, channels_last)
+    if any(max(tensor.shape, default=1) > 1 for tensor in tensors):
+        yield Trial("expanded (stride 0)", lambda tensor: expanded(tensor).contiguous(), expanded)
+
+
+def _named(trial: Trial, differs: Callable[[Arrange], bool]) -> str:
+    """Which single change is enough."""
+    if trial.other is not scattered:
+        return trial.name
+    return next((name for name, arrange in ALONE.items() if differs(arrange)), trial.name)
+
+
+def _cotangents(subject: Subject) -> tuple[Finding, ...]:
+    program = subject.program
+
+    def pulled_as(arrange: Arrange) -> Gradients:
+        return pull(program, [arrange(one) for one in subject.cotangents])
+
+    for trial in _trials(subject.cotangents):
+        reference = subject.gradients if trial.other is not expanded else pulled_as(trial.reference)
+        try:
+            i = subject.first_differing(reference, pulled_as(trial.other))
+        except Exception as error:  # noqa: BLE001  it did not, for the same numbers
+            sentence = f"backward raises {type(error).__name__} when the incoming gradient is {trial.name}"
+            return (Finding("layout", Verdict.WRONG, Place(), sentence, BACKWARD),)
+        if i is not None:
+            name = _named(trial, lambda a: subject.first_differing(subject.gradients, pulled_as(a)) is not None)
+            path = program.inputs[i].path
+            sentence = f"backward gives another gradient of {path} when the incoming gradient is {name}: the entries "
+            return (_finding(path, sentence + "are the same, only the memory differs", BACKWARD),)
+    return ()
+
+
+def _inputs(subject: Subject) -> tuple[Finding, ...]:
+    call, points = subject.call, [point.detach() for point in subject.program.traced.points]
+    if call is None or subject.program.overwrites:
+        return ()
+    for trial in _trials(points):
+        found = _tried(subject, call, points, trial)
+        if found is None:
+            continue
+        what, which = found
+
+        def differs(arrange: Arrange, alone: int = which) -> bool:
+            return _tried(subject, call, points, Trial("", lambda tensor: tensor, arrange), alone) is not None
+
+        path = subject.program.inputs[which].path
+        sentence = f"the {what} when {path} is {_named(trial, differs)}: its entries are the same, only the memory "
+        return (_finding(path, sentence + "differs", FORWARD),)
+    return ()
+
+
+def _tried(
+    subject: Subject, call: UserCall, points: Sequence[Tensor], trial: Trial, alone: int | None = None
+) -> tuple[str, int] | None:
+    """A function that refuses a layout says so to its user."""
+    try:
+        return _differing(subject, call, points, trial, alone)
+    except Exception:  # noqa: BLE001
+        return None
+
+
+def _differing(
+    subject: Subject, call: UserCall, points: Sequence[Tensor], trial: Trial, alone: int | None = None
+) -> tuple[str, int] | None:
+    """All inputs together (or one alone) in other memory: what differs, and which input is to blame."""
+    if trial.other is expanded:
+        first = _run(subject, call, [trial.reference(point) for point in points])
+    else:
+        first = subject.program.traced.values, subject.gradients
+    moved = [(trial.other if alone in (None, i) else trial.reference)(point).detach() for i, point in enumerate(points)]
+    second = _run(subject, call, moved)
+    what = ""
+    if any(subject.differ(one, other) for one, other in zip(first[0], second[0], strict=True)):
+        what = "function gives another value"
+    elif subject.first_differing(first[1], second[1]) is not None:
+        what = "backward gives another gradient"
+    if not what:
+        return None
+    if alone is None and len(points) > 1:
+        blamed = (i for i in range(len(points)) if _tried(subject, call, points, trial, i) is not None)
+        return what, next(blamed, 0)
+    return what, alone or 0
+
+
+def _run(subject: Subject, call: UserCall, points: Sequence[Tensor]) -> tuple[Sequence[Tensor], Gradients]:
+    """Values and gradients at these very tensors."""
+    with torch.enable_grad():
+        leaves = [point.detach().requires_grad_() for point in points]
+        values = call.as_given(leaves)
+    subject.program.tally.evaluations += 1
+    subject.program.tally.pulls += 1
+    return values, pulled(values, leaves, subject.cotangents)
+
+
+def _finding(path: str, sentence: str, hint: str) -> Finding:
+    return Finding("layout", Verdict.WRONG, Place(None, Spot(path)), sentence, hint)

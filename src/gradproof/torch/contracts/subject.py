@@ -1,0 +1,150 @@
+"""What the contracts share: one program, one cotangent, its gradients, and the rules that people wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+
+from gradproof import precision
+from gradproof.torch.calls import UserCall
+from gradproof.torch.contracts.pulls import Gradients, largest, pulled, random_cotangents, spread
+from gradproof.torch.contracts.watch import Watch, identical
+from gradproof.torch.modes import OPERATOR, Graph, nodes
+from gradproof.torch.torchprogram import TorchProgram
+
+# How much closer to zero another point is, at the first input; a factor keeps most domains, symmetries and zeros.
+ELSEWHERE = 2.0**-5
+# Whoever checks more entries than this pays for every pull. A rule that is wrong in these ways is so at any size.
+LARGE = 2**18
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Elsewhere:
+    """A call at another point, with another cotangent."""
+
+    points: Sequence[torch.Tensor]
+    values: Sequence[torch.Tensor]
+    cotangents: Sequence[torch.Tensor]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class First:
+    """The first pull: its gradients, what was seen of custom rules, and the outputs whose cotangents it spoiled."""
+
+    gradients: Gradients
+    watch: Watch
+    spoiled: list[str]
+
+
+@dataclass(eq=False)
+class Subject:
+    """Everything is made once, when the first contract asks for it. Numbers count as equal when they are `slack` apart
+    relative to the largest, and `nondet_tol` beyond that."""
+
+    program: TorchProgram
+    generator: np.random.Generator
+    slack: float
+    nondet_tol: float = 0.0
+
+    @cached_property
+    def cotangents(self) -> list[torch.Tensor]:
+        return random_cotangents(self.program, self.generator)
+
+    @cached_property
+    def written(self) -> tuple[Any, ...]:
+        """The nodes of the graph that are no operators of torch's own: custom Functions, and those of extensions."""
+        return tuple(node for node in nodes(self.program.traced.values) if is_written(node))
+
+    @property
+    def gradients(self) -> Gradients:
+        return self.first.gradients
+
+    @cached_property
+    def first(self) -> First:
+        """A pull under watch. Copies of all: what a later pull writes into must not be what it is compared with."""
+        used, graph = self.program.used, self.program.graph
+        try:
+            return self._watched(graph)
+        except Exception:
+            if not used:
+                raise
+            return self._watched(self.program.renewed())
+
+    def _watched(self, graph: Graph) -> First:
+        given = [cotangent.clone() for cotangent in self.cotangents]
+        watch = Watch([node for node in nodes(graph.values) if is_written(node)])
+        self.program.tally.pulls += 1
+        with watch:
+            gradients = pulled(graph.values, graph.points, given)
+        paths = [leaf.path for leaf in self.program.outputs]
+        spoiled = [p for p, one, kept in zip(paths, given, self.cotangents, strict=True) if not identical(one, kept)]
+        return First([None if one is None else one.detach().clone() for one in gradients], watch, spoiled)
+
+    @property
+    def large(self) -> bool:
+        return self.program.point.size + self.program.value.size > LARGE
+
+    @property
+    def forward(self) -> bool:
+        """Whether forward mode exists, as far as the check has found out."""
+        return self.program.tally.pushes > 0
+
+    @property
+    def call(self) -> UserCall | None:
+        """None where the arguments are no plain dense tensors that can be exchanged for others."""
+        call = self.program.call
+        return call if isinstance(call, UserCall) and not call.forms.by_input else None
+
+    def values_at(self, points: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
+        """A call as the user would make it."""
+        self.program.tally.evaluations += 1
+        with torch.enable_grad():
+            return self.program.call.one(self.program.call.forms.copies(points))
+
+    @cached_property
+    def elsewhere(self) -> Elsewhere | None:
+        """None where the function does not run there, or has no such point."""
+        if self.call is None:
+            return None
+        points = [
+            (point.detach() * (1.0 - ELSEWHERE / (i + 1))).requires_grad_()
+            for i, point in enumerate(self.program.traced.points)
+        ]
+        try:
+            return Elsewhere(points, self.values_at(points), random_cotangents(self.program, self.generator))
+        except Exception:  # noqa: BLE001  the point may lie outside of its domain
+            return None
+
+    @cached_property
+    def gradients_elsewhere(self) -> Gradients:
+        assert self.elsewhere is not None
+        self.program.tally.pulls += 1
+        return pulled(self.elsewhere.values, self.elsewhere.points, self.elsewhere.cotangents)
+
+    def differ(self, one: torch.Tensor | None, other: torch.Tensor | None) -> bool:
+        gap = spread(one, other)
+        return gap > 0 and gap > self.slack * max(largest(one), largest(other)) + self.nondet_tol
+
+    def first_differing(self, gradients: Gradients, others: Gradients) -> int | None:
+        """The first input whose gradients differ."""
+        pairs = enumerate(zip(gradients, others, strict=True))
+        return next((i for i, (one, other) in pairs if self.differ(one, other)), None)
+
+
+def is_written(node: Any) -> bool:
+    return isinstance(node, torch.autograd.function.BackwardCFunction) or "CppNode" in node.name()
+
+
+def rule_name(node: Any) -> str:
+    """What the user calls the rule that a node belongs to."""
+    return str(node.name()).removeprefix(OPERATOR).removesuffix("Backward")
+
+
+def slack_for(program: TorchProgram, relative: float) -> float:
+    """The tolerance for the numbers, but some roundings at least."""
+    return max(relative, 64 * precision.coarsest(program.inputs + program.outputs).roundoff)

@@ -1,0 +1,81 @@
+"""Look over the shoulder of custom rules during a reverse pass: what they are given, and what they leave behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Self
+
+import torch
+from torch import Tensor
+
+Kept = tuple[str, Tensor, Tensor]
+
+
+@dataclass(eq=False)
+class Watch:
+    """`with Watch(nodes) as watch: <reverse pass>`. `cotangents` are copies of what each node was given, `overwritten`
+    says in words what a node's backward wrote into."""
+
+    written: Sequence[Any]
+    cotangents: dict[Any, tuple[Tensor | None, ...]] = field(default_factory=dict)
+    overwritten: list[tuple[Any, str]] = field(default_factory=list)
+    _saved: list[tuple[Any, Kept]] = field(default_factory=list)
+    _handles: list[Any] = field(default_factory=list)
+
+    def __enter__(self) -> Self:
+        for node in self.written:
+            self._saved += [(node, (name, tensor, tensor.detach().clone())) for name, tensor in _saved(node)]
+            self._handles += [node.register_prehook(self._before(node)), node.register_hook(self._after(node))]
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for handle in self._handles:
+            handle.remove()
+        self._handles.clear()
+        for node, (name, tensor, before) in self._saved:
+            if not identical(tensor, before):
+                self.overwritten.append((node, name))
+        self._saved.clear()
+
+    def _before(self, node: Any) -> Any:
+        def hook(cotangents: tuple[Tensor | None, ...]) -> None:
+            self.cotangents[node] = tuple(None if one is None else one.detach().clone() for one in cotangents)
+
+        return hook
+
+    def _after(self, node: Any) -> Any:
+        def hook(_: tuple[Tensor | None, ...], cotangents: tuple[Tensor | None, ...]) -> None:
+            for before, after in zip(self.cotangents.get(node, ()), cotangents, strict=False):
+                if before is not None and after is not None and not identical(after, before):
+                    self.overwritten.append((node, "the incoming gradient"))
+
+        return hook
+
+
+def _saved(rule: Any) -> Iterator[tuple[str, Tensor]]:
+    """The tensors that a rule keeps for its backward: saved ones, and attributes of ctx."""
+    if not isinstance(rule, torch.autograd.function.BackwardCFunction):
+        return  # an extension's are its own secret
+    node: Any = rule
+    try:
+        saved = node.saved_tensors
+    except RuntimeError:  # freed, or changed since: that is said where it is used
+        saved = ()
+    yield from ((f"saved tensor {i}", one) for i, one in enumerate(saved) if isinstance(one, Tensor))
+    for name, value in vars(node).items():
+        members = value if isinstance(value, (tuple, list)) else (value,)
+        yield from ((f"ctx.{name}", one) for one in members if isinstance(one, Tensor))
+
+
+def identical(one: Tensor, other: Tensor) -> bool:
+    """Bit by bit, as far as numbers go: NaN is like NaN."""
+    if one.layout is not torch.strided or one.shape != other.shape:
+        return one.shape == other.shape
+    one, other = one.detach(), other.detach()
+    if one.dtype is torch.complex32:  # torch 2.13 cannot compare these
+        one, other = torch.view_as_real(one), torch.view_as_real(other)
+    return torch.equal(one, other) or bool(((one == other) | (one.isnan() & other.isnan())).all())

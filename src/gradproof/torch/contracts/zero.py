@@ -1,0 +1,30 @@
+"""A zero cotangent gives zero gradients (R13 of the drop-in; the native check has `contracts.linear`)."""
+
+from __future__ import annotations
+
+import torch
+
+from gradproof.program import Spot
+from gradproof.result import Finding, Place, Verdict
+from gradproof.torch.contracts.pulls import numbers, pull
+from gradproof.torch.torchprogram import TorchProgram
+
+
+def check_zero(program: TorchProgram, *, masked: bool) -> tuple[Finding, ...]:
+    gradients = pull(program, [torch.zeros_like(value) for value in program.graph.values])
+    for leaf, gradient in zip(program.inputs, gradients, strict=True):
+        if gradient is None:
+            continue
+        dense = numbers(gradient)
+        if not (torch.allclose(dense, torch.zeros_like(dense)) if masked else not dense.count_nonzero()):
+            return (
+                Finding(
+                    "nonlinear",
+                    Verdict.WRONG,
+                    Place(None, Spot(leaf.path)),
+                    f"backward not multiplied by grad_output: a zero grad_output gives a gradient of {leaf.path} that "
+                    f"is not zero (largest entry {float(dense.abs().max()):.3g})",
+                    "Every term that backward returns must be a product with grad_output.",
+                ),
+            )
+    return ()

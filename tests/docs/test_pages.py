@@ -1,0 +1,56 @@
+"""Every page's code runs, and prints what the page shows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.docs import pages
+
+
+@pytest.mark.parametrize("page", pages.pages(), ids=lambda page: str(page.relative_to(pages.ROOT)))
+def test_a_page_shows_what_its_code_prints(page: Path) -> None:
+    for shown in pages.run(page):
+        assert shown.holds, f"{page.name}, line {shown.line}, prints\n{shown.printed}\ninstead of\n{shown.expected}"
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Path:
+    return tmp_path / "page.md"
+
+
+def test_a_page_that_shows_something_else_is_told(page: Path) -> None:
+    page.write_text("```python\nx = 2\n```\n\n```python\nprint(x + 1)\n```\n\n```text\n4\n```\n")
+    (shown,) = pages.run(page)
+    assert not shown.holds
+    assert (shown.line, shown.printed) == (9, "3")
+    assert pages.rewrite(page) == 1
+    assert page.read_text().endswith("```text\n3\n```\n")
+
+
+def test_times_and_dots_stand_for_anything(page: Path) -> None:
+    page.write_text("```python\nprint('0.3 s, 1.2e-11, 17 calls')\n```\n```text\n9.9 s, 3.4e-11, ... calls\n```\n")
+    (shown,) = pages.run(page)
+    assert shown.holds
+
+
+def test_files_and_commands(page: Path) -> None:
+    page.write_text(
+        '```python title="five.py"\nimport sys\nprint(5)\nsys.exit(1)\n```\n\n```console\n$ python five.py\n5\n'
+        "(status 1)\n```\n"
+    )
+    (shown,) = pages.run(page)
+    assert shown.holds, shown
+
+
+def test_a_block_that_raises_names_its_line(page: Path) -> None:
+    page.write_text("words\n\n```python\n1 / 0\n```\n")
+    with pytest.raises(ZeroDivisionError) as caught:
+        pages.run(page)
+    assert caught.value.__notes__ == ["in the block at page.md:3"]
+
+
+def test_a_block_may_be_left_out_with_a_reason(page: Path) -> None:
+    page.write_text("<!-- not run: needs a GPU -->\n```python\n1 / 0\n```\n")
+    assert pages.run(page) == []

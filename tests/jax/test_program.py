@@ -1,0 +1,272 @@
+"""The JAX adapter: values, pulls and pushes, batches, precision, purity."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import gradproof
+from gradproof import Unsupported, Verdict
+from gradproof.jax import families, program_of
+from gradproof.streams import NumpyStream
+
+X = np.linspace(0.3, 1.7, 40, dtype=np.float32)
+Z = (np.linspace(0.3, 1.7, 5) + 1j * np.linspace(-1, 1, 5)).astype(np.complex64)
+
+
+def dense(program: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The Jacobian (M, N) by reverse and by forward mode."""
+    return program.pull(np.eye(program.value.size)), program.push(np.eye(program.point.size)).T
+
+
+def test_values_pulls_and_pushes_of_a_real_function() -> None:
+    program = program_of(lambda x: jnp.sin(x) * jnp.roll(x, 1), jnp.asarray(X))
+    rows = np.stack([X * (1 + k / 64) for k in range(50)]).astype(float)
+    expected = np.sin(rows) * np.roll(rows, 1, axis=1)
+    np.testing.assert_allclose(program.values(rows.copy()), expected, rtol=2e-6)
+    reverse, forward = dense(program)
+    np.testing.assert_allclose(reverse, forward, atol=1e-6)
+    np.testing.assert_allclose(np.diag(reverse), np.cos(X) * np.roll(X, 1), rtol=1e-6)
+    assert program.notes == ("values: vmap, compiled", "pull: vmap, compiled", "push: vmap, compiled")
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        pytest.param(lambda z: z * z, id="C to C"),
+        pytest.param(jnp.conj, id="C to C, not holomorphic"),
+        pytest.param(jnp.abs, id="C to R"),
+        pytest.param(lambda z: (z.real, z.imag * z), id="C to R and C"),
+        pytest.param(lambda z: jnp.exp(1j * z.real), id="C to C by its real part"),
+    ],
+)
+def test_complex_coordinates_are_pairs_of_real_ones(function: Any) -> None:
+    program = program_of(function, jnp.asarray(Z))
+    step, point = 1e-2, program.point
+    columns = [
+        (program.widened().values(point + step * unit) - program.widened().values(point - step * unit))[0] / (2 * step)
+        for unit in np.eye(point.size)[:, None]
+    ]
+    for jacobian in dense(program):
+        np.testing.assert_allclose(jacobian, np.stack(columns, axis=1), atol=2e-4)
+
+
+def test_complex_functions_are_right_to_second_order() -> None:
+    assert gradproof.check(lambda z: (z.real, z * jnp.conj(z)), jnp.asarray(Z[:3]), order=2, seed=1).ok
+    assert gradproof.check(lambda x: jnp.exp(1j * x), jnp.asarray(X[:3]), order=2, seed=1).ok
+
+
+def test_a_forgotten_conjugate_is_found() -> None:
+    @jax.custom_vjp
+    def function(z: Any) -> Any:
+        return z * z
+
+    # JAX's convention is the transpose, so the right rule has no conjugate.
+    function.defvjp(lambda z: (z * z, z), lambda z, g: (2 * g * jnp.conj(z),))
+    result = gradproof.check(function, jnp.asarray(Z), seed=1)
+    assert result.verdict is Verdict.WRONG
+    assert result.wrong[0].diagnosis is not None
+    assert result.wrong[0].diagnosis.code == "conjugate"
+
+
+def test_the_reference_of_a_float32_program_runs_in_float64() -> None:
+    seen: set[str] = set()
+
+    def function(x: Any) -> Any:
+        seen.add(x.dtype.name)
+        return jnp.sin(x)
+
+    result = gradproof.check(function, jnp.asarray(X), seed=1)
+    assert result.ok
+    assert seen == {"float32", "float64"}
+    assert any("float64" in note for note in result.notes)
+    assert jnp.sin(jnp.ones(2)).dtype == jnp.float32  # the user's configuration is as it was
+
+
+def test_an_explicit_cast_keeps_the_reference_in_native_precision() -> None:
+    with pytest.raises(Unsupported, match="out stays float32 when all arguments are float64"):
+        program_of(lambda x: jnp.sin(x).astype(jnp.float32), jnp.asarray(X)).widened()
+    result = gradproof.check(lambda x: jnp.sin(x).astype(jnp.float32), jnp.asarray(X[:5]), seed=1)
+    assert result.verdict is not Verdict.WRONG
+    assert any("native precision" in note for note in result.notes)
+
+
+def test_64_bit_arrays_are_checked_in_64_bits_outside_of_the_scope_that_made_them() -> None:
+    with jax.enable_x64(True):
+        x = jnp.asarray(X, jnp.float64)
+    program = program_of(jnp.sin, x)
+    assert (program.inputs[0].dtype, program.outputs[0].dtype) == ("float64", "float64")
+    assert program.widened() is program
+
+
+@pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16, jnp.float32])
+def test_low_precision_right_and_wrong(dtype: Any) -> None:
+    @jax.custom_vjp
+    def wrong(x: Any) -> Any:
+        return jnp.sin(x)
+
+    wrong.defvjp(lambda x: (jnp.sin(x), x), lambda x, g: (g * jnp.cos(x) * jnp.where(jnp.arange(8) == 5, 1.5, 1),))
+    x = jnp.asarray(X[:8], dtype)
+    assert gradproof.check(jnp.sin, x, seed=1).verdict is Verdict.RIGHT
+    result = gradproof.check(wrong, x, seed=1)
+    assert result.verdict is Verdict.WRONG
+    assert [str(finding.place.input) for finding in result.wrong] == ["args[0][5]"]
+
+
+def test_a_branch_in_python_runs_one_by_one() -> None:
+    def function(x: Any) -> Any:
+        return jnp.sin(x) if x[0] > 0 else jnp.cos(x)
+
+    result = gradproof.check(function, jnp.asarray(X), effort="exhaustive", seed=1)
+    assert result.verdict is Verdict.RIGHT
+    assert "pull: vmap" in result.notes  # the graph of a plain call can be batched all the same
+    program = program_of(function, jnp.asarray(X))
+    program.values(np.repeat(X[None].astype(float), 40, axis=0))
+    assert program.notes[0].startswith("values: one by one, because a batch raised TracerBoolConversionError")
+
+
+def test_a_primitive_without_a_batching_rule_runs_one_by_one() -> None:
+    def function(x: Any) -> Any:
+        host = jax.pure_callback(np.sin, jax.ShapeDtypeStruct(x.shape, x.dtype), jax.lax.stop_gradient(x))
+        return x * 2 + 0 * host
+
+    program = program_of(function, jnp.asarray(X))
+    program.values(np.repeat(X[None].astype(float), 40, axis=0))
+    assert program.notes[0].startswith("values: one by one, because a batch raised NotImplementedError")
+
+
+def test_custom_vjp_has_no_forward_mode() -> None:
+    @jax.custom_vjp
+    def function(x: Any) -> Any:
+        return jnp.sin(x)
+
+    function.defvjp(lambda x: (jnp.sin(x), x), lambda x, g: (g * jnp.cos(x),))
+    result = gradproof.check(function, jnp.asarray(X), seed=1)
+    assert result.verdict is Verdict.RIGHT
+    assert any("forward mode does not exist here" in finding.sentence for finding in result.findings)
+    assert gradproof.check(function, jnp.asarray(X), modes="forward", seed=1).verdict is Verdict.UNSUPPORTED
+
+
+def test_a_while_loop_has_no_reverse_mode() -> None:
+    def function(x: Any) -> Any:
+        return jax.lax.while_loop(lambda carry: carry[0] < 3, lambda carry: (carry[0] + 1, carry[1] * x), (0, x))[1]
+
+    result = gradproof.check(function, jnp.asarray(X[:4]), seed=1)
+    assert result.verdict is Verdict.RIGHT
+    assert {comparison.mode for comparison in result.comparisons} == {"forward"}
+
+
+def test_linearize_gives_the_same_pushes() -> None:
+    program = program_of(lambda x: jnp.tanh(x) * x[::-1], jnp.asarray(X))
+    tangents = np.random.default_rng(0).standard_normal((9, X.size))
+    np.testing.assert_allclose(program.linearized().push(tangents), program.push(tangents), atol=1e-5)
+
+
+def test_linearize_is_a_mode_when_asked_for() -> None:
+    modes = ("reverse", "forward", "linearize")
+    result = gradproof.check(lambda x: jnp.tanh(x) * x[::-1], jnp.asarray(X[:4]), modes=modes, seed=1)
+    assert result.verdict is Verdict.RIGHT
+    assert {comparison.mode for comparison in result.comparisons} == set(modes)
+
+    @jax.custom_jvp
+    def wrong(x: Any) -> Any:
+        return jnp.sin(x)
+
+    wrong.defjvp(lambda x, t: (jnp.sin(x[0]), 1.5 * jnp.cos(x[0]) * t[0]))
+    result = gradproof.check(wrong, jnp.asarray(X[:4]), modes="linearize", seed=1)
+    assert {(c.mode, c.verdict) for c in result.comparisons} == {("linearize", Verdict.WRONG)}
+
+
+def test_a_random_function_is_named() -> None:
+    stream = NumpyStream()
+    result = gradproof.check(lambda x: x * np.random.random(), jnp.asarray(X), seed=1)  # noqa: NPY002
+    assert [finding.code for finding in result.findings] == ["random"]
+    assert not stream.moved()
+
+
+def test_a_function_that_keeps_state_is_named() -> None:
+    calls: list[int] = []
+
+    def function(x: Any) -> Any:
+        calls.append(1)
+        return x * len(calls)
+
+    assert [finding.code for finding in gradproof.check(function, jnp.asarray(X), seed=1).findings] == ["random"]
+
+
+def test_an_argument_of_numpy_is_never_handed_over() -> None:
+    table = np.arange(3)
+
+    def function(x: Any, table: Any) -> Any:
+        table[0] += 1
+        return x * 2.0
+
+    gradproof.check(function, (jnp.asarray(X), table), seed=1)
+    assert table.tolist() == [0, 1, 2]
+
+
+SCALE = {"value": 2.0, "rule": 1.0}
+
+
+def test_a_compilation_that_went_stale_is_not_believed() -> None:
+    """Compiled batches are kept between checks; what the function looks at may change in between."""
+
+    @jax.custom_vjp
+    def inner(x: Any) -> Any:
+        return jnp.sin(x) * SCALE["value"]
+
+    inner.defvjp(
+        lambda x: (jnp.sin(x) * SCALE["value"], x),
+        lambda x, g: (g * jnp.cos(x) * SCALE["value"] * SCALE["rule"],),
+    )
+
+    def function(x: Any) -> Any:
+        return inner(x)
+
+    with jax.enable_x64(True):
+        x = jnp.asarray(X, jnp.float64)
+        assert gradproof.check(function, x, seed=1).ok
+        SCALE["value"] = 3.0
+        assert gradproof.check(function, x, seed=1).ok
+        SCALE["rule"] = 1.5
+        assert gradproof.check(function, x, seed=1).verdict is Verdict.WRONG
+        SCALE["rule"] = 1.0
+        assert gradproof.check(function, x, seed=1).ok
+    x = jnp.asarray(X)  # in float32 the kept ones are in float64
+    assert gradproof.check(function, x, seed=1).ok
+    SCALE["value"] = 4.0
+    assert gradproof.check(function, x, seed=1).ok
+    SCALE["rule"] = 1.5
+    assert gradproof.check(function, x, seed=1).verdict is Verdict.WRONG
+
+
+def test_compilations_are_kept_for_a_function_and_go_with_it() -> None:
+    traced: list[str] = []
+
+    def function(x: Any) -> Any:
+        traced.append(type(x).__name__)
+        return jnp.sin(x).sum() * x
+
+    key = id(function)
+    assert gradproof.check(function, jnp.asarray(X), seed=1).ok
+    once = len(traced)
+    assert gradproof.check(function, jnp.asarray(X * 0.9), seed=1).ok
+    assert len(traced) - once < once  # nothing was traced again for a batch
+    assert key in families._kept
+    del function
+    gc.collect()
+    assert key not in families._kept
+
+
+def test_constants_are_part_of_what_was_compiled() -> None:
+    def function(x: Any, n: int, table: Any) -> Any:
+        return jnp.sin(x) * n + table[0] * x
+
+    for n, table in ((2, np.array([1])), (3, np.array([1])), (3, np.array([5]))):
+        result = gradproof.check(function, (jnp.asarray(X), n, table), seed=1)
+        assert result.verdict is Verdict.RIGHT

@@ -1,0 +1,6 @@
+"""A file whose import ends the process."""
+
+import os
+import signal
+
+os.kill(os.getpid(), signal.SIGSEGV)

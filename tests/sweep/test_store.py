@@ -1,0 +1,105 @@
+"""The store: rows come back as they were, another way of checking does not mix, two sweeps do not meet."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+import gradproof
+from gradproof.errors import UsageError
+from gradproof.result import Verdict
+from gradproof.sweep import sweep
+from gradproof.sweep.row import Key, Row
+from gradproof.sweep.store import Store
+
+PLAIN = str(Path(__file__).parent / "catalogues" / "plain.py")
+COUNT = 25
+
+
+def content(store: Store) -> list[tuple[object, ...]]:
+    """Everything but the times."""
+    return [
+        without_times(row)
+        for row in store.rows(
+            'catalogue, "case", "order", operator, family, dtype, device, verdict, '
+            "ending, code, message, diagnosis, digits, calls, seconds, processor, result, output"
+        )
+    ]
+
+
+def without_times(row: Row) -> tuple[object, ...]:
+    result = json.loads(row.result)
+    del result["cost"]["seconds"]
+    return row.item, row.verdict, row.ending, row.code, row.message, row.digits, row.calls, json.dumps(result)
+
+
+def test_rows_come_back_and_a_second_run_adds_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "folder" / "sweep.db"
+    first = sweep(PLAIN, jobs=1, order="1,2", limit=3, store=path)
+    assert [str(row.item.key) for row in first.rows()] == [
+        f"square/{dtype}/{number}, order {order}"
+        for number, dtype in ((0, "float32"), (2, "float32"), (1, "float64"))
+        for order in (1, 2)
+    ]
+    before = content(first.store)
+    again = sweep(PLAIN, jobs=1, order="1,2", limit=3, store=path)
+    assert (again.progress.done, again.progress.earlier) == (0, 6)
+    assert again.progress.counts == {Verdict.RIGHT: 6}
+    assert content(again.store) == before
+    more = sweep(PLAIN, jobs=1, order=1, store=path)
+    assert more.progress.done == COUNT - 3
+
+
+def test_the_results_in_it_make_a_report(tmp_path: Path) -> None:
+    swept = sweep(PLAIN, jobs=1, ops="cub*,neg", store=tmp_path / "sweep.db")
+    report = swept.report()
+    assert [result.name for result in report.results] == ["cubé/0", "cubé/1", "neg/a"]
+    wrong = swept.report(Verdict.WRONG).results
+    assert len(wrong) == 2
+    assert "WRONG" in str(wrong[0])
+    assert wrong[0].comparisons[0].picture().shape == (4, 4)
+    assert dict(report.environment)["numpy"]
+    (row,) = [row for row in swept.rows() if row.item.key.case == "cubé/0"]
+    assert (row.verdict, row.code) == (Verdict.WRONG, "mismatch")
+    assert "1.5" in row.diagnosis
+
+
+def test_rows_of_another_way_of_checking_do_not_mix(tmp_path: Path) -> None:
+    path = tmp_path / "sweep.db"
+    sweep(PLAIN, jobs=1, ops="neg", store=path)
+    with pytest.raises(UsageError, match="made with other terms"):
+        sweep(PLAIN, jobs=1, ops="neg", store=path, tolerance=1e-3)
+    with sqlite3.connect(path) as database:
+        database.execute("UPDATE facts SET value = '{}' WHERE name = 'versions'")
+    with pytest.raises(UsageError, match="made with other versions"):
+        sweep(PLAIN, jobs=1, ops="neg", store=path)
+
+
+def test_one_sweep_at_a_time(tmp_path: Path) -> None:
+    from gradproof.sweep.plan import Plan
+
+    path = tmp_path / "sweep.db"
+    first, second = Store(path), Store(path)
+    first.begin(Plan(("x",)), {})
+    with pytest.raises(UsageError, match="another sweep is writing"):
+        second.begin(Plan(("x",)), {})
+    first.release()
+    second.begin(Plan(("x",)), {})
+    second.close()
+    assert [file.name for file in tmp_path.iterdir() if "lock" in file.name] == []
+
+
+def test_a_file_that_is_no_store_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("this is not a database, but a long enough text to be taken for one" * 20)
+    with pytest.raises(UsageError, match="name another one"):
+        Store(path)
+
+
+def test_the_public_name_sweeps() -> None:
+    swept = gradproof.sweep(PLAIN, jobs=1, ops="neg")
+    assert [(row.item.key, row.verdict) for row in swept.rows()] == [(Key(PLAIN, "neg/a", 0), Verdict.RIGHT)]
+    assert swept.verdict is Verdict.RIGHT

@@ -1,0 +1,323 @@
+"""Every contract of the native check: its wrong functions are caught with its code, their right twins are silent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import rules
+import torch
+from rules import leaf, returns, scaled, two
+from torch import Tensor
+
+from gradproof import Finding, Verdict, check
+
+CODES = {
+    "nonlinear", "adjoint", "nondeterministic", "asymmetric", "impure", "attributes", "reuse", "undefined", "layout",
+    "subset", "vmap", "opcheck",
+}  # fmt: skip
+
+
+def found(fn: Callable[..., Any], *args: Any, **options: Any) -> list[Finding]:
+    """What the contracts say, remarks too; nothing else may be wrong."""
+    result = check(fn, args, seed=1, **options)
+    assert all(finding.code in CODES for finding in result.wrong), str(result)
+    findings = [finding for finding in result.findings if finding.code in CODES]
+    if all(finding.verdict is Verdict.RIGHT for finding in findings):
+        assert result.ok, str(result)
+    assert not any("could not be run" in note for note in result.notes), result.notes
+    return findings
+
+
+def caught(fn: Callable[..., Any], *args: Any, **options: Any) -> Finding:
+    """The one thing that is wrong."""
+    findings = [finding for finding in found(fn, *args, **options) if finding.verdict is Verdict.WRONG]
+    assert len(findings) == 1, findings
+    return findings[0]
+
+
+def silent(fn: Callable[..., Any], *args: Any, **options: Any) -> None:
+    assert found(fn, *args, **options) == []
+
+
+EFFORTS = pytest.mark.parametrize("effort", ["exhaustive", 1])
+
+
+# ---- adjoint
+
+
+@EFFORTS
+@pytest.mark.parametrize("rule", [rules.SingleBackward, rules.SlightlyOffForward])
+def test_modes_that_disagree_within_the_tolerance(rule: Any, effort: Any) -> None:
+    finding = caught(rule.apply, leaf(3, 4), effort=effort)
+    assert finding.code == "adjoint"
+    assert finding.place.input is not None
+    assert finding.place.input.path == "args[0]"
+
+
+@EFFORTS
+def test_modes_that_agree(effort: Any) -> None:
+    silent(rules.Sine.apply, leaf(3, 4), effort=effort)
+
+
+def test_modes_may_choose_different_slopes_at_a_kink() -> None:
+    class Kink(rules.Sine):
+        @staticmethod
+        def forward(x: Tensor) -> Tensor:
+            return x.abs()
+
+        @staticmethod
+        def backward(ctx: Any, g: Tensor) -> Tensor:
+            (x,) = ctx.saved_tensors
+            return g * torch.where(x == 0, 1.0, x.sign())
+
+        @staticmethod
+        def jvp(ctx: Any, t: Tensor) -> Tensor:
+            (x,) = ctx.saved_tensors
+            return t * x.sign()
+
+    silent(Kink.apply, torch.tensor([1.0, 0.0, -2.0], dtype=torch.float64))
+
+
+# ---- repeatable
+
+
+@EFFORTS
+def test_a_backward_that_is_never_the_same(effort: Any) -> None:
+    for fn in (lambda x: rules.Jittery.apply(x, 1e-7), rules.Counting.apply):
+        assert caught(fn, leaf(4), effort=effort).code == "nondeterministic"
+    silent(lambda x: rules.Jittery.apply(x, 0.0), leaf(4), effort=effort)
+
+
+def test_the_spread_is_reported_and_tolerated_up_to_nondet_tol() -> None:
+    fn = lambda x: rules.Jittery.apply(x, 1e-3)  # noqa: E731
+    (remark,) = found(fn, leaf(4), nondet_tol=1e-2)
+    assert (remark.code, remark.verdict) == ("nondeterministic", Verdict.RIGHT)
+    assert "differ by up to" in remark.sentence
+    strict = check(fn, leaf(4), nondet_tol=1e-6, seed=1)
+    assert "nondeterministic" in [finding.code for finding in strict.wrong]
+
+
+# ---- symmetric
+
+
+@EFFORTS
+def test_second_derivatives_that_are_not_symmetric(effort: Any) -> None:
+    matrix = leaf(4, 4)
+    zero = torch.zeros(4, dtype=torch.float64)
+    for wrong in (True, False):
+        quadratic = lambda x, wrong=wrong: rules.Quadratic.apply(x, matrix, wrong)  # noqa: E731
+        rotated = lambda x, wrong=wrong: rules.Rotated.apply(x, wrong)  # noqa: E731
+        for fn in (quadratic, rotated):
+            if wrong:
+                assert caught(fn, zero, order=2, effort=effort).code == "asymmetric"
+            else:
+                silent(fn, zero, order=2, effort=effort)
+    silent(lambda x: (x.sin() * x.roll(1).exp()).sum(), leaf(4), order=3, effort=effort)
+
+
+# ---- pure
+
+
+@pytest.mark.parametrize("fn", [rules.square, rules.inside])
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ("cotangent", "the backward of Square overwrites the incoming gradient"),
+        ("saved", "the backward of Square overwrites saved tensor 1"),
+        ("context", "the backward of Square overwrites ctx.kept"),
+    ],
+)
+def test_a_backward_that_overwrites(fn: Any, how: str, words: str) -> None:
+    findings = [one for one in found(fn(how), leaf(3)) if one.verdict is Verdict.WRONG]
+    assert findings[0].code == "impure"
+    assert findings[0].sentence == words
+    silent(fn("right"), leaf(3))
+
+
+@pytest.mark.parametrize("how", ["input", "data"])
+def test_a_forward_that_overwrites_its_input_behind_autograds_back(how: str) -> None:
+    finding = caught(rules.square(how), leaf(3))
+    assert finding.code == "impure"
+    assert str(finding.place) == "args[0]"
+
+
+def test_an_operation_in_place_that_autograd_knows_of() -> None:
+    silent(rules.square("marked"), leaf(3))
+    silent(lambda x: x.mul_(2).sin_(), leaf(3))
+
+
+def test_running_statistics_are_no_fault() -> None:
+    silent(torch.nn.BatchNorm1d(3).double(), leaf(5, 3))
+
+
+# ---- attributes
+
+
+@pytest.mark.parametrize("how", ["float32", "bfloat16"])
+def test_a_gradient_that_loses_digits_on_the_way(how: str) -> None:
+    result = check(returns(how), leaf(4), seed=1, tolerance=0.1)
+    (finding,) = result.wrong
+    assert finding.code == "attributes"
+    assert how in finding.sentence
+    silent(returns("right"), leaf(4))
+
+
+def test_a_sparse_gradient_of_a_dense_input() -> None:
+    finding = caught(returns("sparse"), leaf(4))
+    assert finding.code == "attributes"
+    assert "sparse_coo" in finding.sentence
+
+
+@pytest.mark.parametrize("how", ["larger", "double"])
+def test_what_the_engine_mends_is_remarked_on(how: str) -> None:
+    (remark,) = found(returns(how), leaf(4, dtype=torch.float32))
+    assert (remark.code, remark.verdict) == ("attributes", Verdict.RIGHT)
+
+
+# ---- reusable
+
+
+def test_a_rule_that_remembers_another_call() -> None:
+    finding = caught(rules.InAGlobal.apply, leaf(3))
+    assert finding.code == "reuse"
+    # Two digits of x: right where x has no more of them.
+    x = torch.tensor([0.25, -1.5, 0.75], dtype=torch.float64)
+    assert caught(rules.InTheClass.apply, x).code == "reuse"
+    silent(rules.Sine.apply, leaf(3))
+
+
+# ---- undefined
+
+
+@pytest.mark.parametrize("how", ["raises", "constant"])
+def test_a_cotangent_that_is_not_there(how: str) -> None:
+    finding = caught(two(how), leaf(3))
+    assert finding.code == "undefined"
+    if how == "raises":
+        assert "the second cotangent is missing" in finding.sentence
+    silent(two("right"), leaf(3))
+
+
+def test_a_tangent_that_is_not_there() -> None:
+    finding = caught(rules.product("wrong"), leaf(3), leaf(3, seed=1))
+    assert finding.code == "undefined"
+    assert str(finding.place) == "d out / d args[1]"
+    silent(rules.product("right"), leaf(3), leaf(3, seed=1))
+
+
+# ---- layout
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ("forward", "the function gives another value when args[0] is transposed in memory"),
+        ("saved", "the backward gives another gradient when args[0] is transposed in memory"),
+        ("backward", "another gradient of args[0] when the incoming gradient is transposed in memory"),
+        ("view", "backward raises RuntimeError when the incoming gradient is scattered in memory"),
+        ("offset", "another gradient of args[0] when the incoming gradient is with a storage offset"),
+        ("expanded", "another gradient of args[0] when the incoming gradient is expanded (stride 0)"),
+    ],
+)
+def test_a_rule_that_reads_memory(how: str, words: str) -> None:
+    finding = caught(rules.memory(how), leaf(3, 4))
+    assert finding.code == "layout"
+    assert words in finding.sentence
+
+
+def test_a_rule_that_reads_channels_last_memory() -> None:
+    assert "channels-last" in caught(rules.memory("channels"), leaf(2, 3, 4, 2)).sentence
+
+
+@pytest.mark.parametrize("shape", [(), (5,), (3, 4), (2, 3, 4, 2)])
+def test_a_rule_that_reads_entries(shape: tuple[int, ...]) -> None:
+    silent(rules.memory("right"), leaf(*shape))
+
+
+def test_the_input_to_blame_is_named() -> None:
+    finding = caught(lambda x, y: x.exp() + rules.memory("forward")(y), leaf(3, 4), leaf(3, 4, seed=1))
+    assert str(finding.place) == "args[1]"
+
+
+def test_a_user_who_passes_another_layout_is_held_against_the_contiguous_one() -> None:
+    result = check(rules.memory("forward"), leaf(4, 3).mT, seed=1)
+    assert "layout" in [finding.code for finding in result.wrong]
+
+
+# ---- subsets
+
+
+def test_a_gradient_that_depends_on_who_else_requires_grad() -> None:
+    inputs = leaf(3), leaf(3, seed=1), leaf(3, seed=2)
+    alone = caught(scaled("index"), *inputs)
+    assert (alone.code, str(alone.place)) == ("subset", "args[0]")
+    assert "no gradient of args[0] when no other input requires grad" in alone.sentence
+    others = caught(scaled("others"), *inputs)
+    assert (others.code, str(others.place)) == ("subset", "args[0]")
+    silent(scaled("right"), *inputs)
+
+
+def test_leaving_one_out() -> None:
+    class Pair(rules.Scaled):
+        @staticmethod
+        def backward(ctx: Any, g: Tensor) -> Any:
+            gradients = list(rules.Scaled.backward(ctx, g))
+            if ctx.needs_input_grad[:3] == (True, True, False):
+                gradients[1] = 2 * gradients[1]
+            return tuple(gradients)
+
+    inputs = leaf(3), leaf(3, seed=1), leaf(3, seed=2)
+    finding = caught(lambda x, y, z: Pair.apply(x, y, z, "right"), *inputs)
+    assert (finding.code, str(finding.place)) == ("subset", "args[1]")
+    assert "when args[2] does not require grad" in finding.sentence
+
+
+# ---- vmap
+
+
+@pytest.mark.parametrize("how", ["row 0", "reversed", "in_dims"])
+def test_a_wrong_vmap_rule(monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+    inputs = leaf(2, 2), leaf(2, 2, seed=1)
+    silent(rules.Batched.apply, *inputs)
+    monkeypatch.setattr(rules.Batched, "how", how)
+    assert caught(rules.Batched.apply, *inputs).code == "vmap"
+
+
+# ---- all together
+
+
+def test_a_function_of_torchs_own_operators_is_silent_and_says_what_was_left_out() -> None:
+    for fn in (torch.sin, lambda x: x.softmax(-1), torch.nn.Linear(4, 2).double()):
+        silent(fn, leaf(3, 4))
+    assert any("the graph holds no custom rule" in note for note in check(torch.sin, leaf(3)).notes)
+
+
+def test_contracts_are_chosen_by_name() -> None:
+    assert found(rules.memory("forward"), leaf(3, 4), contracts="none") == []
+    assert found(rules.memory("forward"), leaf(3, 4), contracts=("pure", "subsets")) == []
+    assert caught(rules.memory("forward"), leaf(3, 4), contracts="layout").code == "layout"
+
+
+def test_a_large_program_pays_for_one_pull_unless_it_asks_for_more() -> None:
+    x = leaf(512, 513)
+    assert found(rules.memory("forward"), x) == []
+    assert caught(rules.memory("forward"), x, contracts="layout").code == "layout"
+
+
+def test_the_budget_counts_here_too() -> None:
+    result = check(rules.memory("forward"), leaf(2, 2), seed=1, budget=22, effort="exhaustive")
+    assert any(note.startswith("contracts left out by the budget: ") for note in result.notes), result.notes
+    assert sum((result.cost.evaluations, result.cost.pulls, result.cost.pushes)) <= 22
+
+
+def test_the_world_is_left_as_it_was() -> None:
+    x = leaf(3, 4).requires_grad_()
+    kept, state = x.detach().clone(), torch.get_rng_state()
+    check(rules.square("input"), x)
+    check(lambda x: rules.Jittery.apply(x, 1e-7), x)
+    assert torch.equal(x, kept)
+    assert x.grad is None
+    assert torch.equal(torch.get_rng_state(), state)
+    assert torch.is_grad_enabled()
