@@ -12,6 +12,7 @@ from gradproof.check import check_program
 from gradproof.compare import tolerance_for
 from gradproof.jax.adapter import program_of
 from gradproof.jax.contracts.jitted import check_jitted as findings_of
+from gradproof.recording import told
 from gradproof.result import Result, worst_of
 from gradproof.settings import Settings
 
@@ -30,4 +31,4 @@ def check_jitted(
     result = check_program(program, settings)
     found = findings_of(program, np.random.default_rng(settings.seed), tolerance_for(settings, program))
     verdict = worst_of([result.verdict, *(finding.verdict for finding in found)])
-    return replace(result, findings=result.findings + found, verdict=verdict)
+    return told(replace(result, findings=result.findings + found, verdict=verdict))
