@@ -85,6 +85,7 @@ class Listener:
 
     seed = None
     effort = None
+    detail = None
 
     def __init__(self) -> None:
         self.results: list[Result] = []

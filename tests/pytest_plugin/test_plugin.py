@@ -173,6 +173,12 @@ def test_a_report_of_the_run(run: Run, pytester: pytest.Pytester) -> None:
     assert ("torch", __import__("torch").__version__) in report.environment
 
 
+def test_a_page_of_the_run(run: Run, pytester: pytest.Pytester) -> None:
+    run(FIXTURE, "--gradproof-html=report.html", "--gradproof-json=report.json")
+    assert "::test_wrong &gt; wrong" in (pytester.path / "report.html").read_text("utf-8")
+    assert loads((pytester.path / "report.json").read_text()).results[1].traces
+
+
 def test_several_checks_of_one_test_have_names_of_their_own(run: Run, pytester: pytest.Pytester) -> None:
     tests = """
     @pytest.mark.parametrize("n", [1, 2])
