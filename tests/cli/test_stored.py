@@ -39,7 +39,7 @@ def test_replay_gives_the_same_numbers(command: Command, name: str, status: int)
     ran = command("replay", f"report.json::cases.py::{name}")
     assert ran.status == status
     replayed = ran.out.splitlines()
-    assert replayed[0].startswith("$ gradproof check ")
+    assert replayed[0].startswith("again: gradproof check ")
     assert "--order 1 --seed 5" in replayed[0]
     assert without_cost(replayed[1:-1]) == without_cost(stored[:-1])
     assert replayed[-1].startswith("as in the report, which says ")
