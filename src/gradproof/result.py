@@ -113,11 +113,12 @@ class Comparison:
     """One (output leaf, input leaf) block of the Jacobian in one mode.
 
     `scope` is "entries" when every entry of the block was compared (the arrays then have the shape
-    (output size, input size)), or "probes" when random combinations of all entries were (arrays of one number each
-    probe). They are made by `source` when somebody asks for them; in a stored report `source` is a `Digest`, which
-    keeps a picture of them instead. `found` lists the single entries that were adjudicated WRONG, worst first; `wrong`
-    counts the wrong ones among those looked at; `strongest` is the largest derivative of a block that is right, where a
-    wrong gradient would show most clearly.
+    (output size, input size)), "pattern" when those that a sparse Jacobian stores were, and the others found to be zero
+    (arrays of one number for each stored entry), or "probes" when random combinations of all entries were (arrays of
+    one number each probe). They are made by `source` when somebody asks for them; in a stored report `source` is a
+    `Digest`, which keeps a picture of them instead. `found` lists the single entries that were adjudicated WRONG, worst
+    first; `wrong` counts the wrong ones among those looked at; `strongest` is the largest derivative of a block that is
+    right, where a wrong gradient would show most clearly.
     """
 
     order: int

@@ -17,9 +17,9 @@ FILES = sorted(SOURCE.rglob("*.py"))
 # A module may import from its own row and from the rows above it. A new module needs a place here.
 LAYERS = (
     ("errors", "program", "cases", "selection", "streams", "environment", "collect", "arrays", "codes"),
-    ("precision", "settings", "norms", "batching", "paths"),
+    ("precision", "settings", "norms", "batching", "paths", "bounds", "spaces"),
     ("picture",),
-    ("result", "metered"),
+    ("result", "metered", "confined", "around"),
     ("reference",),
     ("compare",),
     ("contracts",),
@@ -41,7 +41,18 @@ ON_TOP = ("torch.dropin", "jax.dropin", "jax.catalogue", "numpy.problem")
 # A framework's contracts judge what its adapter translates: they see the adapter, and the core up to its contracts.
 CONTRACTS = ("torch.contracts", "jax.contracts")
 # An adapter translates; it never compares, picks a step or formats.
-SEEN_BY_ADAPTERS = {"batching", "cases", "errors", "paths", "precision", "program", "selection", "settings", "streams"}
+SEEN_BY_ADAPTERS = {
+    "around",
+    "batching",
+    "cases",
+    "errors",
+    "paths",
+    "precision",
+    "program",
+    "selection",
+    "settings",
+    "streams",
+}
 # Against the arrows, and only inside a function: a result prints itself, and `adapters` looks up who runs the function.
 LAZY = {("result", "render"), ("adapters", "torch"), ("adapters", "jax"), ("adapters", "numpy")}
 # Above the adapter, in the adapter's own folder.

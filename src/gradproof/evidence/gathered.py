@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gradproof.bounds import Limits
 from gradproof.program import Array, Program
 from gradproof.reference.complexstep import ComplexStep
 from gradproof.result import Comparison, Finding, Power, Verdict
@@ -27,6 +28,7 @@ class Task:
     contracts: tuple[str, ...] = CONTRACTS
     nondet_tol: float = 0.0
     exact: ComplexStep | None = None  # of the numeric side, where its function takes complex numbers
+    limits: Limits | None = None  # what the user said of the inputs' domain
 
 
 @dataclass(frozen=True, slots=True)

@@ -182,7 +182,8 @@ def _blocks(result: Result, room: int) -> Markup | None:
 
 
 def _block(one: Comparison) -> Markup:
-    compared = f"{one.entries:,} entries" if one.scope == "entries" else f"probes of {one.entries:,} entries"
+    how = {"entries": "", "probes": "probes of ", "pattern": "stored entries and zeros of "}
+    compared = f"{how[one.scope]}{one.entries:,} entries"
     digits = f"{one.digits:.0f}" if one.digits == one.digits else ""
     reason = f" ({one.reason})" if one.reason else ""
     return tag(
