@@ -88,7 +88,7 @@ def check(
         tolerance=tolerance,
         seed=recording.seed(seed),
         budget=budget,
-        detail=detail,
+        detail=recording.detail(detail),
         nondet_tol=nondet_tol,
         contracts=contracts,
         bounds=bounds,
