@@ -58,7 +58,7 @@ def sweep() -> None:
 @click.option("--scheduler", metavar="ADDRESS", help="Run on the Dask cluster of this scheduler, tcp://host:8786.")
 @click.option("--store", type=_FILE, help="Where rows go as they come, and where they are found again.")
 @click.option(
-    "--seconds", type=float, default=120.0, show_default=True, help="Of the processor that one case may take."
+    "--seconds", type=float, default=120.0, show_default=True, help="That one case may work."
 )
 @click.option("--memory", type=float, default=4.0, show_default=True, help="GiB that one case may take; 0: no limit.")
 @click.option("--json", type=_FILE, help="Write the report as JSON (for show, replay and scripts).")

@@ -48,15 +48,18 @@ def judge(item: Item, terms: Terms) -> Row:
         code, ending = ("memory", Ending.TOO_MUCH_MEMORY) if memory else (type(raised).__name__, Ending.RAISED)
         sentence = f"{type(raised).__name__}: {str(raised)[:LONGEST]}{where(raised)}"
         return lost_row(item, terms, ending, code, sentence, time.perf_counter() - started)
-    row = row_of(item, replace(result, name=str(item.key)), Ending.FINISHED)
-    return replace(row, processor=time.process_time() - processor)
+    spent = time.process_time() - processor
+    return replace(row_of(item, result, Ending.FINISHED), processor=spent)
 
 
 def _checked(call: Call, item: Item, terms: Terms) -> Result:
     options = dict(call.options)
     given = {name: options.pop(name) for name in OF_THE_PROGRAM if name in options}
+    settings = terms.settings(item.key, options)
+    started = time.perf_counter()
     program = program_of(call.fn, call.args, call.kwargs, **{"wrt": None, **given})
-    return check_program(program, terms.settings(item.key, options))
+    result = check_program(program, settings)
+    return replace(result, name=str(item.key), cost=replace(result.cost, seconds=time.perf_counter() - started))
 
 
 def lost_row(
