@@ -14,6 +14,7 @@ from gradproof.cases import Call
 from gradproof.check import check_program
 from gradproof.errors import Unsupported
 from gradproof.result import Finding, Place, Result, Verdict
+from gradproof.selection import EVERYTHING, Selection
 from gradproof.sweep import kept
 from gradproof.sweep.catalogues import Finder, load
 from gradproof.sweep.plan import Terms
@@ -27,18 +28,18 @@ OUT_OF_MEMORY = ("can't allocate memory", "out of memory", "RESOURCE_EXHAUSTED",
 
 
 @lru_cache(maxsize=8)
-def finder(catalogue: str) -> Finder:
-    return Finder(load(catalogue))
+def finder(catalogue: str, selection: Selection = EVERYTHING) -> Finder:
+    return Finder(load(catalogue, selection))
 
 
-def judge(item: Item, terms: Terms) -> Row:
+def judge(item: Item, terms: Terms, selection: Selection = EVERYTHING) -> Row:
     """Whatever the case raises is its row."""
     started, processor = time.perf_counter(), time.process_time()
     seed = terms.seed_of(item.key)
     try:
         # Made and run under seeded streams: functions may draw from the global ones.
         with seeded(seed):
-            call = finder(item.key.catalogue).find(item.key.case).make(seed)
+            call = finder(item.key.catalogue, selection).find(item.key.case).make(seed)
             result = _checked(call, item, terms)
     except Unsupported as missing:
         finding = Finding("unsupported", Verdict.UNSUPPORTED, Place(), str(missing))
