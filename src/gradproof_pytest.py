@@ -55,6 +55,9 @@ class Checker:
     def __init__(self, session: Session) -> None:
         self.seed = session.seed
 
+    def __repr__(self) -> str:
+        return f"<gradproof, seed {self.seed}>"
+
     def check(
         self, fn: Callable[..., Any], args: Any = (), kwargs: Mapping[str, Any] | None = None, **options: Any
     ) -> Result:

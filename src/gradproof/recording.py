@@ -1,5 +1,5 @@
-"""Somebody around a check who wants to know of it: a test run. It also says what seed, effort and detail to take
-where the caller leaves them open.
+"""Somebody around a check who wants to know of it: a test run. It also says what seed, effort and detail to take where
+the caller leaves them open.
 
 The plugin of pytest imports nothing of gradproof, so it does not register here. It is looked up: a module of `HOSTS`
 that is loaded, and whose `host` is not None.

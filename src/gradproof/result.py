@@ -90,7 +90,7 @@ class Comparison:
     """One (output leaf, input leaf) block of the Jacobian in one mode.
 
     `scope` is "entries" when every entry of the block was compared (the arrays then have the shape
-    (output size, input size)), "pattern" when those that a sparse Jacobian stores were, the rest being zero (one number
+    (output size, input size)), "pattern" when those that a sparse Jacobian stores were, the rest found zero (one number
     each), or "probes" when random combinations of all entries were (one number each). The arrays are made by `source`
     when somebody asks for them; in a stored report `source` is a `Digest`, which keeps a picture of them instead.
     `found` lists the single entries that were adjudicated WRONG, worst first; `wrong` counts the wrong ones among those

@@ -12,14 +12,17 @@ import pytest
 import samples
 
 import gradproof
+from gradproof.bounds import Bound
 from gradproof.environment import here
 from gradproof.errors import UsageError
 from gradproof.picture import Digest, HeatMap, Trace, allotted, grid_for, heat_map, sparse_map
 from gradproof.program import Leaf, Skipped, Spot
+from gradproof.render.codec import Described
 from gradproof.render.digest import TILES, digested
 from gradproof.render.json import VERSION, dumps, loads, schema
 from gradproof.result import Comparison, Cost, Diagnosis, Entry, Finding, Place, Power, Report, Result, Verdict
 from gradproof.settings import Budget, Settings, Tolerance
+from gradproof.spaces import Symmetric
 
 TRACE = Trace(
     "d y0[0] / d x0[0]", 1, "reverse", 2.0, 1.0, 1e-9, 0.0, 1e-5, (1e-6, 1e-3), (1.0, 1.1), (1e-9, float("inf")),
@@ -65,7 +68,8 @@ def test_a_report_that_is_not_valid_is_noticed() -> None:
 DESCRIBED = {
     "result": Result, "comparison": Comparison, "finding": Finding, "diagnosis": Diagnosis, "entry": Entry,
     "place": Place, "spot": Spot, "leaf": Leaf, "skipped": Skipped, "power": Power, "cost": Cost, "settings": Settings,
-    "tolerance": Tolerance, "budget": Budget, "trace": Trace, "picture": HeatMap, "numbers": Digest,
+    "tolerance": Tolerance, "budget": Budget, "trace": Trace, "picture": HeatMap, "numbers": Digest, "bound": Bound,
+    "described": Described,
 }  # fmt: skip
 
 
@@ -115,6 +119,21 @@ def test_numbers_that_json_does_not_know() -> None:
 def test_settings_read_back(options: dict[str, Any]) -> None:
     result = replace(samples.right(), settings=Settings.validated(seed=2**40, **options))
     assert loads(dumps(Report((result,)))).results[0].settings == result.settings
+
+
+def test_what_json_cannot_hold_is_described() -> None:
+    settings = Settings.validated(
+        seed=1, bounds={"args[0]": (0, None), "args[1]": (np.zeros(2), np.ones(2))}, spaces={"args[2]": Symmetric()}
+    )
+    text = dumps(Report((replace(samples.right(), settings=settings),)))
+    jsonschema.validate(strict(text), schema())
+    loaded = loads(text)
+    assert dumps(loaded) == text
+    again = loaded.results[0].settings
+    assert [repr(side) for bound in again.bounds for side in (bound.low, bound.high)] == [
+        "0.0", "None", "array([0., 0.])", "array([1., 1.])",
+    ]  # fmt: skip
+    assert repr(again.spaces) == "(('args[2]', Symmetric()),)"
 
 
 def test_the_environment_names_what_is_loaded() -> None:

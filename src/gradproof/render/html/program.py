@@ -17,7 +17,7 @@ from gradproof.settings import Settings
 LOUDEST_FIRST = tuple(reversed(Verdict))
 # More of one kind than this are counted, not shown.
 FINDINGS, ENTRIES = 12, 5
-COMPARED = {"entries": "", "probes": "probes of ", "pattern": "the stored ones of "}
+COMPARED = {"entries": "", "probes": "probes of ", "pattern": "stored entries and zeros of "}
 
 
 def program(result: Result, number: int, room: int) -> Markup:
