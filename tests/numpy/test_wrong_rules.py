@@ -1,4 +1,4 @@
-"""The rules of `tests/wrong_rules.py` as hand-written `vjp` and `jvp`: each gets its diagnosis, its right twin passes."""
+"""The rules of `tests/wrong_rules.py` as `vjp` and `jvp` written by hand: each gets its diagnosis, its twin passes."""
 
 from __future__ import annotations
 
