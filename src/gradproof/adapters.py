@@ -30,7 +30,7 @@ BUILT_IN = {
     "numpy": "gradproof.numpy.adapter",
 }
 # The package that a program's class comes from, to the function that holds it to its framework's own contracts.
-SUITES = {"gradproof.torch": "gradproof.torch.contracts.suite"}
+SUITES = {"gradproof.torch": "gradproof.torch.contracts.suite", "gradproof.jax": "gradproof.jax.contracts.suite"}
 PLAIN = Around()
 
 

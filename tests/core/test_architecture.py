@@ -16,18 +16,19 @@ FILES = sorted(SOURCE.rglob("*.py"))
 
 # A module may import from its own row and from the rows above it. A new module needs a place here.
 LAYERS = (
-    ("errors", "program", "cases", "selection", "streams", "environment", "collect", "arrays", "codes"),
+    ("errors", "program", "cases", "selection", "streams", "environment", "collect", "arrays", "codes", "verdict"),
     ("precision", "settings", "norms", "batching", "paths", "bounds", "spaces"),
     ("picture",),
     ("result", "metered", "confined", "around"),
     ("reference",),
-    ("compare",),
+    ("agreement",),
     ("contracts",),
     ("evidence",),
     ("diagnose", "audit"),
     ("examine", "adapters", "recording"),
     ("linearize",),
-    ("check",),
+    ("surrogate",),
+    ("check", "compare"),
     ("attempt",),
     ("render", "torch", "jax", "numpy", "sweep", "conformance"),
     ("__init__",),
@@ -175,7 +176,7 @@ def test_no_function_is_over_60_lines(file: Path) -> None:
         ("adapters", "from gradproof.torch import program", ["gradproof.torch.program"]),
         ("adapters", "def f():\n    from gradproof.torch import program", []),
         ("check", "def f():\n    from gradproof.torch import program", ["gradproof.torch.program"]),
-        ("torch", "from gradproof.compare import compare", ["gradproof.compare.compare"]),
+        ("torch", "from gradproof.agreement import judge", ["gradproof.agreement.judge"]),
         ("torch", "from gradproof.program import Leaf", []),
         ("torch.dropin", "from gradproof.check import check_program", []),
         ("torch.dropin", "from gradproof.sweep import run", ["gradproof.sweep.run"]),
@@ -241,7 +242,7 @@ def test_importing_gradproof_is_quick(loaded: set[str]) -> None:
 
 
 PUBLIC = """
-check assert_gradients Result Verdict Finding Comparison Report Settings Tolerance Budget
+check assert_gradients compare Result Verdict Finding Comparison Report Settings Tolerance Budget
 GradcheckError UsageError Unsupported Program Leaf
 """
 

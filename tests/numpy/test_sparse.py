@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
+import jsonschema
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -15,6 +17,8 @@ from gradproof import Verdict
 from gradproof.evidence.colouring import grouping_of
 from gradproof.numpy import check_problem
 from gradproof.program import Stored, leaves
+from gradproof.render.html import page
+from gradproof.render.json import dumps, loads, schema
 
 N = 100_000
 X = np.random.default_rng(0).standard_normal(N)
@@ -312,3 +316,17 @@ def test_an_empty_pattern_is_one_group() -> None:
     assert empty.verdict is Verdict.RIGHT
     assert {finding.code for finding in empty.findings} == {"vacuous"}
     assert check(np.sin, nothing, X[:5000]).verdict is Verdict.WRONG
+
+
+def test_a_pattern_in_reports() -> None:
+    results = tuple(
+        check(chain, jac, X[:3000], detail="plots") for jac in (chain_jac, changed(499, 500, 1.5))
+    )  # fmt: skip
+    report = gradproof.Report(results)
+    written = dumps(report)
+    defined = {**schema()["$defs"]["comparison"], "$defs": schema()["$defs"]}
+    for result in json.loads(written)["results"]:
+        for comparison in result["comparisons"]:
+            jsonschema.validate(comparison, defined)
+    assert [result.comparisons[0].scope for result in loads(written).results] == ["pattern", "pattern"]
+    assert "stored entries and zeros of 9,000,000 entries" in page(report)
