@@ -14,9 +14,10 @@ from pathlib import Path
 
 from bench.table import Claim, number
 from gradproof.result import Verdict, worst_of
-from gradproof.sweep import Sweep, sweep
+from gradproof.sweep import sweep
 from gradproof.sweep.progress import Progress
 from gradproof.sweep.row import Row
+from gradproof.sweep.run import Sweep
 from gradproof.sweep.summary import operator_of
 
 DATA = Path(__file__).parents[2] / "docs" / "data"

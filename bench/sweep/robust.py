@@ -17,9 +17,10 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from bench.table import Claim
-from gradproof.sweep import Sweep, sweep
+from gradproof.sweep import sweep
 from gradproof.sweep.progress import Progress
 from gradproof.sweep.row import Ending
+from gradproof.sweep.run import Sweep
 from gradproof.sweep.store import Store
 
 TRIVIAL, DISASTERS, BROKEN = "bench.sweep.trivial", "bench.sweep.disasters", "bench.sweep.broken"
