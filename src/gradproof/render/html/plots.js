@@ -99,8 +99,8 @@
     return `${size}${reduced}; ${many}. The largest deviation is at ${place}: ${lines.join(", ")}.`;
   };
 
-  const ticks = (count, total, leaf) => {
-    const every = Math.max(1, Math.ceil(count / 8));
+  const ticks = (count, total, leaf, most = 8) => {
+    const every = Math.max(1, Math.ceil(count / most));
     const values = [...Array(count).keys()].filter((tile) => tile % every === 0);
     const texts = values.map((tile) => plain(index(Math.floor((total * tile) / count), leaf[1], leaf[2]) || "·"));
     return { tickmode: "array", tickvals: values, ticktext: texts, showgrid: false, zeroline: false, ticks: "" };
@@ -139,7 +139,7 @@
       layout({
         height,
         margin: { l: 70, r: 12, t: 8, b: 52 },
-        xaxis: { ...ticks(columns, block.shape[1], probes ? ["", [block.shape[1]], 0] : block.input), title: { text: plain(probes ? "probe" : block.input[0]), standoff: 8 } },
+        xaxis: { ...ticks(columns, block.shape[1], probes ? ["", [block.shape[1]], 0] : block.input, target.clientWidth < 500 ? 4 : 8), automargin: true, title: { text: plain(probes ? "probe" : block.input[0]), standoff: 8 } },
         yaxis: { ...(probes ? { showticklabels: false, showgrid: false, zeroline: false } : ticks(rows, block.shape[0], block.output)), autorange: "reversed", title: { text: plain(probes ? "" : block.output[0]), standoff: 8 } },
       }),
       config,
