@@ -21,7 +21,7 @@ from rich.console import Console
 
 from bench.table import Claim, Part, Table
 
-PARTS = ("calibration", "catalogue", "speed", "probes", "contracts", "operators", "scipy")
+PARTS = ("calibration", "catalogue", "speed", "probes", "contracts", "operators", "scipy", "report")
 README = Path(__file__).parents[1] / "README.md"
 OPENING, CLOSING = "<!-- bench -->", "<!-- /bench -->"
 

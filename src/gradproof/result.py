@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import enum
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,26 +16,15 @@ from gradproof.errors import GradcheckError
 from gradproof.picture import SIDE, Digest, HeatMap, Trace, heat_map, in_tolerances
 from gradproof.program import Array, Leaf, Skipped, Spot
 from gradproof.settings import Settings
+from gradproof.verdict import Verdict, worst_of
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
-class Verdict(enum.Enum):
-    """The answer, ordered by how loudly it must be said (`worst_of` takes the loudest)."""
-
-    RIGHT = "right"
-    UNSUPPORTED = "unsupported"
-    UNDECIDED = "undecided"
-    WRONG = "wrong"
-    ERROR = "error"
-
-    def __str__(self) -> str:
-        return self.name
-
-
-_LOUDNESS = {verdict: rank for rank, verdict in enumerate(Verdict)}
-
-
-def worst_of(verdicts: Sequence[Verdict]) -> Verdict:
-    return max(verdicts, key=_LOUDNESS.__getitem__, default=Verdict.RIGHT)
+__all__ = [
+    "Comparison", "Cost", "Diagnosis", "Entry", "Finding", "Place", "Power", "Report", "Result", "Table", "Verdict",
+    "worst_of",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,6 +258,17 @@ class Result:
 
         return panel(self)
 
+    def _repr_html_(self) -> str:
+        from gradproof.render.notebook import fragment
+
+        return fragment(self)
+
+    def plot(self) -> Figure:
+        """A matplotlib figure: heat map, and with `detail="plots"` the step ladder and the Taylor remainder."""
+        from gradproof.render.plot import plot
+
+        return plot(self)
+
 
 @dataclass(frozen=True, eq=False)
 class Report:
@@ -279,3 +281,20 @@ class Report:
     @property
     def verdict(self) -> Verdict:
         return worst_of([result.verdict for result in self.results])
+
+    def to_json(self, path: str | PathLike[str]) -> None:
+        """Write the report as JSON; `gradproof.render.json.loads` reads it."""
+        from gradproof.render.json import dumps
+
+        Path(path).write_text(dumps(self), encoding="utf-8")
+
+    def to_html(self, path: str | PathLike[str]) -> None:
+        """Write the report as one HTML file that opens offline."""
+        from gradproof.render.html import write
+
+        write(self, path)
+
+    def _repr_html_(self) -> str:
+        from gradproof.render.notebook import overview
+
+        return overview(self)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gradproof.compare import entry_tolerance, judge
+from gradproof.agreement import entry_tolerance, judge
 from gradproof.evidence.blame import NOBODY, Group, followed
 from gradproof.evidence.gathered import Task
 from gradproof.evidence.scales import rounding

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gradproof.compare import entry_tolerance, judge
+from gradproof.agreement import entry_tolerance, judge
 from gradproof.evidence.blame import NOBODY, Group, blamed
 from gradproof.evidence.colouring import Grouping
 from gradproof.evidence.gathered import Gathered, Task

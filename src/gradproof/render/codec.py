@@ -22,21 +22,23 @@ from gradproof.result import Comparison
 # Fields that are written under another name, as another type.
 REPLACED: Mapping[tuple[type, str], tuple[str, Any]] = {(Comparison, "source"): ("numbers", Digest)}
 
+_PLAIN = (NoneType, bool, str, int)
+
 
 def encode(value: Any) -> Any:
     """Plain dicts, lists, strings, numbers and None."""
-    if value is None or isinstance(value, (bool, str)):
+    if type(value) in _PLAIN or isinstance(value, str):
         return value
     if isinstance(value, Enum):
         return value.value
-    if isinstance(value, Integral):
+    if type(value) is not float and isinstance(value, Integral):
         return int(value)
-    if isinstance(value, Real):
+    if type(value) is float or isinstance(value, Real):
         return _number(float(value))
     if isinstance(value, tuple):
         return [encode(one) for one in value]
     if is_dataclass(value):
-        return {_key(type(value), one)[0]: encode(getattr(value, one.name)) for one in fields(value) if one.init}
+        return {key: encode(getattr(value, name)) for name, key in _names(value.__class__)}
     raise TypeError(f"{type(value).__name__} has no place in a report")
 
 
@@ -95,6 +97,12 @@ def _either(arguments: tuple[Any, ...], data: Any, where: str) -> Any:
 
 def _key(owner: type, one: Field[Any]) -> tuple[str, Any]:
     return REPLACED.get((owner, one.name), (one.name, None))
+
+
+@cache
+def _names(owner: type) -> tuple[tuple[str, str], ...]:
+    """Each field and its key."""
+    return tuple((one.name, _key(owner, one)[0]) for one in fields(owner) if one.init)
 
 
 def _number(value: float) -> float | str:

@@ -59,6 +59,7 @@ def sweep(
     shard: str | Shard | None = None,
     effort: Effort | None = None,
     tolerance: float | None = None,
+    contracts: str | Iterable[str] | None = None,
     seed: int = 0,
     jobs: int | None = None,
     executor: Executor | None = None,
@@ -74,7 +75,7 @@ def sweep(
     catalogue: `"torch"`, `"torch.modules"`, `"torch.functions"`, `"path/to/cases.py"`, ..., or several of them.
     ops, dtype, device: globs and names, several with commas between them.
     order: `1`, `"1,2"`: a row for each. Default: as the cases say.
-    modes, effort, tolerance, seed: as for `check`. Default: as the cases say.
+    modes, effort, tolerance, contracts, seed: as for `check`. Default: as the cases say.
     shard: `"3/8"`, the third of eight parts; limit: at most so many cases.
     jobs: processes on this machine (default: one for each core).
     executor: any `concurrent.futures.Executor` instead; scheduler: the address of a Dask scheduler.
@@ -83,7 +84,7 @@ def sweep(
         limit).
     progress, show: where to count, and a function that is called with it after every row.
     """
-    terms = Terms(filters.words(modes) or None, effort, tolerance, seed)
+    terms = Terms(filters.words(modes) or None, effort, tolerance, filters.words(contracts) or None, seed)
     selection = Selection(filters.words(ops), filters.words(dtype), filters.words(device))
     plan = Plan(filters.words(catalogue), Filter(selection, filters.orders(order), filters.shard(shard), limit), terms)
     limits = Limits(seconds, int(memory * GIB))

@@ -10,13 +10,13 @@ from gradproof.render.html.markup import Markup, joined, tag, text_of
 from gradproof.render.html.words import analytic, badge, block_name, code, numeric, shape_of, tolerances
 from gradproof.render.numbers import two_digits
 from gradproof.render.text import cost_sentence, power_sentence, share
-from gradproof.render.traces import ladder_sentence, taylor_sentence
+from gradproof.render.traces import has_remainder, ladder_sentence, taylor_sentence
 from gradproof.result import Comparison, Entry, Finding, Result, Verdict
 from gradproof.settings import Settings
 
 LOUDEST_FIRST = tuple(reversed(Verdict))
 # More of one kind than this are counted, not shown.
-FINDINGS, ENTRIES = 12, 8
+FINDINGS, ENTRIES = 12, 5
 
 
 def program(result: Result, number: int, room: int) -> Markup:
@@ -135,10 +135,9 @@ def _plots(result: Result, number: int, room: int) -> Markup | None:
             )
         )
     for k, trace in enumerate(result.traces):
-        figures_of += [
-            _figure(f"Error against step, {_subject(trace)}", "ladder", k, ladder_sentence(trace)),
-            _figure(f"Taylor remainder, {_subject(trace)}", "taylor", k, taylor_sentence(trace)),
-        ]
+        figures_of.append(_figure(f"Error against step, {_subject(trace)}", "ladder", k, ladder_sentence(trace)))
+        if has_remainder(trace):
+            figures_of.append(_figure(f"Taylor remainder, {_subject(trace)}", "taylor", k, taylor_sentence(trace)))
     return tag("div", figures_of, class_="plots", data_program=number)
 
 
