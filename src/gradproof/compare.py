@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from gradproof import recording
 from gradproof.adapters import program_of
 from gradproof.agreement import Mask
 from gradproof.errors import Unsupported, UsageError
@@ -70,7 +71,7 @@ def compare(
     """
     if not multiple >= 1:
         raise UsageError(f"multiple={multiple!r} is not understood; write a number >= 1, such as multiple=2.0")
-    settings = Settings.validated(effort=probes, seed=seed)
+    settings = Settings.validated(effort=probes, seed=recording.seed(seed))
     if not isinstance(settings.effort, int):
         raise UsageError(f"probes={probes!r} is not understood; write a whole number >= 1, such as probes=4")
     started = time.perf_counter()
@@ -82,7 +83,7 @@ def compare(
     finally:
         random.setstate(state)
     tallies = (judged.tally, plain.tally)
-    return Result(
+    result = Result(
         name=name,
         verdict=worst_of([one.verdict for one in comparisons] + [one.verdict for one in findings]),
         comparisons=comparisons,
@@ -101,6 +102,7 @@ def compare(
         seed=settings.seed,
         settings=settings,
     )
+    return recording.told(result)
 
 
 def _formats(program: Program) -> str:
@@ -216,5 +218,8 @@ def _finding(comparison: Comparison, triple: Triple) -> Finding:
         f"by {error:.3g} typically, where {triple.plain.name} is off by {largest(comparison.bar):.3g} at most and by "
         f"{yardstick:.3g} typically"
     )
-    hint = "Look at what is computed in a narrower format, or summed in another order." if value else ""
-    return Finding("value-differs" if value else "gradient-differs", Verdict.WRONG, worst.place, sentence, hint)
+    if value:
+        hint = "Look at what is computed in a narrower format, or summed in another order."
+        return Finding("value-differs", Verdict.WRONG, worst.place, sentence, hint)
+    hint = "The outputs may well agree: look at the backward of this input, and at the formats that it computes in."
+    return Finding("gradient-differs", Verdict.WRONG, worst.place, sentence, hint)

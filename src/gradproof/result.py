@@ -13,9 +13,10 @@ import numpy as np
 
 from gradproof.environment import here
 from gradproof.errors import GradcheckError
-from gradproof.picture import SIDE, Digest, HeatMap, Trace, heat_map, in_tolerances
+from gradproof.picture import SIDE, Digest, HeatMap, Trace, in_tolerances
 from gradproof.program import Array, Leaf, Skipped, Spot
 from gradproof.settings import Settings
+from gradproof.table import Table
 from gradproof.verdict import Verdict, worst_of
 
 if TYPE_CHECKING:
@@ -84,32 +85,17 @@ class Entry:
         return float(in_tolerances(np.array(self.deviation), np.array(self.tolerance)))
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Table:
-    """Both sides of a comparison, number by number; `spread` is that of an `Entry`, None where all are zero."""
-
-    analytic: Array
-    numeric: Array
-    bar: Array
-    tolerance: Array
-    spread: Array | None = None
-
-    def __call__(self) -> Table:
-        """A table is its own source."""
-        return self
-
-
 @dataclass(frozen=True, eq=False)
 class Comparison:
     """One (output leaf, input leaf) block of the Jacobian in one mode.
 
     `scope` is "entries" when every entry of the block was compared (the arrays then have the shape
-    (output size, input size)), "pattern" when those that a sparse Jacobian stores were, and the others found to be zero
-    (arrays of one number for each stored entry), or "probes" when random combinations of all entries were (arrays of
-    one number each probe). They are made by `source` when somebody asks for them; in a stored report `source` is a
-    `Digest`, which keeps a picture of them instead. `found` lists the single entries that were adjudicated WRONG, worst
-    first; `wrong` counts the wrong ones among those looked at; `strongest` is the largest derivative of a block that is
-    right, where a wrong gradient would show most clearly.
+    (output size, input size)), "pattern" when those that a sparse Jacobian stores were, the rest found zero (one number
+    each), or "probes" when random combinations of all entries were (one number each). The arrays are made by `source`
+    when somebody asks for them; in a stored report `source` is a `Digest`, which keeps a picture of them instead.
+    `found` lists the single entries that were adjudicated WRONG, worst first; `wrong` counts the wrong ones among those
+    looked at; `strongest` is the largest derivative of a block that is right, where a wrong gradient would show most
+    clearly.
     """
 
     order: int
@@ -155,8 +141,7 @@ class Comparison:
 
     @cached_property
     def deviation(self) -> Array:
-        deviation: Array = np.abs(self.analytic - self.numeric)
-        return deviation if self.spread is None else np.maximum(deviation - self.spread, 0.0)
+        return self._table.deviation
 
     @cached_property
     def digits(self) -> float:
@@ -178,14 +163,24 @@ class Comparison:
             return self.worst.excess
         if isinstance(self.source, Digest):
             return self.source.excess
-        return float(np.max(in_tolerances(self.deviation, self.tolerance), initial=0.0))
+        return float(np.max(self._table.excess, initial=0.0))
 
     def picture(self, tiles: int = SIDE * SIDE) -> HeatMap:
         """The numbers as a heat map of at most so many tiles."""
         if isinstance(self.source, Digest):
             return self.source.picture.within(tiles)
-        excess = in_tolerances(self.deviation, self.tolerance)
-        return heat_map(excess, (self.analytic, self.numeric, self.bar, self.tolerance), tiles)
+        shape, table = (self.output.size, self.input.size), self._table
+        return (table if table.where is None else table.joined(self._found)).picture(shape, tiles)
+
+    @property
+    def _found(self) -> Table:
+        """The entries that were found, as a table: one that should have been stored is not in the other."""
+        outputs, inputs = [one.place.output for one in self.found], [one.place.input for one in self.found]
+        rows = [self.output.coordinate(spot) - self.output.start for spot in outputs if spot]
+        columns = [self.input.coordinate(spot) - self.input.start for spot in inputs if spot]
+        numbers = [(one.analytic, one.numeric, one.bar, one.tolerance, one.spread) for one in self.found]
+        analytic, numeric, bar, tolerance, spread = np.array(numbers).reshape(-1, 5).T
+        return Table(analytic, numeric, bar, tolerance, spread, (np.array(rows, int), np.array(columns, int)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from gradproof.render.html import page, write
 from gradproof.render.html.markup import Markup, joined, tag, text_of
 from gradproof.render.html.overview import headline
 from gradproof.render.json import dumps, loads
-from gradproof.result import Report, Result, Verdict
+from gradproof.result import Finding, Place, Report, Result, Verdict
 
 EVIL = "</script><script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'>\"'&"
 
@@ -123,7 +123,8 @@ def of(*verdicts: Verdict) -> Report:
         ((Verdict.RIGHT, Verdict.RIGHT), "All 2 gradients are right"),
         ((Verdict.RIGHT, Verdict.WRONG), "1 of 2 programs is wrong"),
         ((Verdict.WRONG, Verdict.WRONG, Verdict.UNDECIDED), "2 of 3 programs are wrong, 1 cannot be told"),
-        ((Verdict.ERROR,), "1 of 1 program could not be checked"),
+        ((Verdict.WRONG,), "The gradient is wrong"),
+        ((Verdict.ERROR,), "The program could not be checked"),
         ((Verdict.UNSUPPORTED, Verdict.UNSUPPORTED), "2 of 2 programs have no derivative to check"),
     ],
 )
@@ -133,16 +134,14 @@ def test_the_whole_in_one_sentence(verdicts: tuple[Verdict, ...], expected: str)
 
 
 def layer(seed: int) -> Result:
-    """A layer of random size with two inputs, checked in both modes, sometimes wrong."""
+    """A layer of random size with three inputs, checked in both modes, sometimes wrong."""
     random = np.random.default_rng(seed)
-    rows, columns = (int(one) for one in random.integers(2, 30, 2))
+    rows, columns = (int(one) for one in random.integers(3, 30, 2))
     weights, point = random.standard_normal((rows, columns)), random.uniform(0.1, 1.0, columns)
     claimed = weights * np.cos(point)
     claimed[0, 0] *= 1.0 if seed % 5 else 1.5
-    half = columns // 2
-    program = HandProgram(
-        lambda x: np.sin(x) @ weights.T, claimed, point, input_shapes=((half,), (columns - half,)), name=f"layer {seed}"
-    )
+    shapes = tuple((part.size,) for part in np.array_split(point, 3))
+    program = HandProgram(lambda x: np.sin(x) @ weights.T, claimed, point, input_shapes=shapes)
     return samples.checked(program, f"models.encoder.layer[{seed}].forward", detail="plots")
 
 
@@ -151,6 +150,14 @@ def thousand() -> Report:
     return Report(
         tuple(replace(layers[k % 25], name=f"{layers[k % 25].name}[{k}]", source="run me") for k in range(1000))
     )
+
+
+def test_an_error_has_a_page_too() -> None:
+    raised = Finding("error", Verdict.ERROR, Place(), "ValueError: no such data", "Run the function by itself.")
+    failed = replace(samples.right(), verdict=Verdict.ERROR, comparisons=(), findings=(raised,), power=None, traces=())
+    text = page(Report((failed,)))
+    assert "ValueError: no such data" in text
+    assert "<figure" not in text
 
 
 def test_a_thousand_programs_stay_under_15_megabytes() -> None:

@@ -79,8 +79,8 @@ def run(context: click.Context, /, catalogues: tuple[str, ...], **given: Any) ->
 
 def carried_out(catalogues: tuple[str, ...], files: Files, given: dict[str, Any]) -> int:
     """Run it, show it, write it down. The exit status."""
+    from gradproof.sweep import sweep as swept
     from gradproof.sweep.progress import Progress, shown
-    from gradproof.sweep.run import sweep as swept
     from gradproof.sweep.store import Store
 
     screen = console()

@@ -138,10 +138,8 @@ class Shelf:
 
 def padded(layout: Layout, rows: Array) -> Arrays:
     """The arrays of some rows, and further copies of the first row up to a size that may have been compiled already."""
-    count = len(rows)
-    grain = 1 << max(3, count.bit_length() - DIGITS)
-    missing = -count % grain
-    return layout.arrays(np.concatenate([rows, np.repeat(rows[:1], missing, axis=0)]) if missing else rows)
+    grain = 1 << max(3, len(rows).bit_length() - DIGITS)
+    return layout.arrays(rows, -len(rows) % grain)
 
 
 def _form(call: UserCall, width: str) -> object:

@@ -72,9 +72,9 @@ class JaxProgram:
         most = max(1, ELEMENTS // max(1, point.size + value.size))
         roundoff = self._roundoff = max(call.inputs.roundoff, call.outputs.roundoff)
         self._lanes = {
-            "values": Lane("values", most, roundoff, FEW_VALUES, known=Known(point, self.value)),
-            "pull": Lane("pull", most, roundoff, FEW_ROWS),
-            "push": Lane("push", most, roundoff, FEW_ROWS),
+            "values": Lane("values", most, roundoff, FEW_VALUES, 2 * ELEMENTS, known=Known(point, self.value)),
+            "pull": Lane("pull", most, roundoff, FEW_ROWS, 2 * ELEMENTS),
+            "push": Lane("push", most, roundoff, FEW_ROWS, 2 * ELEMENTS),
         }
         if draws:
             for lane in self._lanes.values():

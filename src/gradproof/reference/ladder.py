@@ -26,6 +26,8 @@ DESCENT = (-4, -8, -12)
 FAR_DESCENT = (-16, -20, -24, -28)
 NEIGHBOURS = (4, -4, -8)
 FEW_ROUNDINGS = 64.0
+# A residual of several terms, each rounded, in units of the floor.
+ROUNDED = 16.0
 # Stairs this high, relative to the value, do not come from a computation in float32.
 QUANTISED = 2.0**-23
 
@@ -41,8 +43,8 @@ class Rung:
 
     @property
     def unchanged(self) -> NDArray[np.bool_]:
-        """Where no sample differed from the value at the point."""
-        still: NDArray[np.bool_] = (self.slopes.central == 0) & (self.slopes.bar <= self.floor)
+        """Where no sample differed from the value at the point, but for the rounding of what is left over."""
+        still: NDArray[np.bool_] = (self.slopes.central == 0) & (self.slopes.bar <= ROUNDED * self.floor)
         return still
 
 
@@ -287,9 +289,8 @@ def _stairs(seen: Array, exponents: Array, wide: NDArray[np.bool_]) -> tuple[Arr
     around = np.where((exponents >= -8) & (exponents <= 12), seen, np.nan)
     known = np.isfinite(around)
     ordered = np.sort(around, axis=0)
-    height = np.take_along_axis(ordered, np.maximum((known.sum(axis=0) - np.where(wide, 0, 1)) // 2, 0)[None], axis=0)[
-        0
-    ]
+    middle = np.maximum((known.sum(axis=0) - np.where(wide, 0, 1)) // 2, 0)
+    height = np.take_along_axis(ordered, middle[None], axis=0)[0]
     level = wide | ((known & (around <= 8 * height) & (around >= height / 8)).sum(axis=0) >= 3)
     below = np.where(exponents < -8, np.nan_to_num(seen), np.nan)
     fading = ((below < height / 64) & (below > 64 * np.fmin.reduce(below, axis=0) + 1e-3 * height / 64)).any(axis=0)

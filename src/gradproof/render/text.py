@@ -94,10 +94,16 @@ def summary(result: Result) -> str:
         Verdict.RIGHT: "nothing to compare",
         Verdict.UNSUPPORTED: "no derivative to check",
         Verdict.UNDECIDED: "cannot be told",
-        Verdict.WRONG: f"the numbers agree, but {count_of(len(result.wrong), 'property')} of a derivative failed",
+        Verdict.WRONG: _uncounted(result),
         Verdict.ERROR: "could not be checked",
     }
     return (counted if behind else uncounted).get(result.verdict, uncounted[result.verdict])
+
+
+def _uncounted(result: Result) -> str:
+    if any(finding.code == "structure-differs" for finding in result.wrong):
+        return "they cannot be held against each other"
+    return f"the numbers agree, but {count_of(len(result.wrong), 'property')} of a derivative failed"
 
 
 def _digits(comparisons: Sequence[Comparison]) -> str:

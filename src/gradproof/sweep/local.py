@@ -82,9 +82,8 @@ def left_over(task: Chunk, lost: Lost, done: Collection[Key]) -> tuple[Row | Non
     if culprit is None:
         return None, replace(task, items=())
     row = lost_row(culprit, task.terms, lost.ending, lost.code, how(lost), lost.seconds, lost.output)
-    return replace(row, processor=lost.processor), replace(
-        task, items=tuple(item for item in pending if item is not culprit)
-    )
+    rest = tuple(item for item in pending if item is not culprit)
+    return replace(row, processor=lost.processor), replace(task, items=rest)
 
 
 def how(lost: Lost) -> str:

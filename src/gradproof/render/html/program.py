@@ -17,6 +17,7 @@ from gradproof.settings import Settings
 LOUDEST_FIRST = tuple(reversed(Verdict))
 # More of one kind than this are counted, not shown.
 FINDINGS, ENTRIES = 12, 5
+COMPARED = {"entries": "", "probes": "probes of ", "pattern": "stored entries and zeros of "}
 
 
 def program(result: Result, number: int, room: int) -> Markup:
@@ -145,7 +146,7 @@ def _figure(title: str, kind: str, index: int, sentence: str) -> Markup:
     return tag(
         "figure",
         tag("figcaption", title),
-        tag("div", class_=f"plot {kind}", role="img", aria_label=f"{title}. {sentence}", data_trace=index),
+        tag("div", class_=f"plot {kind}", role="img", aria_label=f"{title}; in words below", data_trace=index),
         tag("p", sentence, class_="says"),
     )
 
@@ -181,8 +182,7 @@ def _blocks(result: Result, room: int) -> Markup | None:
 
 
 def _block(one: Comparison) -> Markup:
-    how = {"entries": "", "probes": "probes of ", "pattern": "stored entries and zeros of "}
-    compared = f"{how[one.scope]}{one.entries:,} entries"
+    compared = f"{COMPARED[one.scope]}{one.entries:,} entries"
     digits = f"{one.digits:.0f}" if one.digits == one.digits else ""
     reason = f" ({one.reason})" if one.reason else ""
     return tag(
