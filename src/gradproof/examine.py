@@ -124,7 +124,10 @@ def _judged_in_both(task: Task, settings: Settings, note: tuple[str, ...], own: 
         remarks += tuple(imprecise(one, form) for one in beyond)
     kept = own()
     return replace(
-        rule, findings=rule.findings + remarks + explained(task, kept.findings), notes=rule.notes + kept.notes
+        rule,
+        findings=rule.findings + remarks + explained(task, kept.findings),
+        notes=rule.notes + kept.notes,
+        power=rule.power and rule.power.at_least(task.tolerance.relative),
     )
 
 

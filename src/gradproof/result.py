@@ -193,6 +193,10 @@ class Power:
     relative: float
     fraction: float
 
+    def at_least(self, relative: float) -> Power:
+        """The same where smaller errors may hide in rounding."""
+        return Power(self.error * max(1.0, relative / self.relative), max(self.relative, relative), self.fraction)
+
 
 @dataclass(frozen=True, slots=True)
 class Cost:
