@@ -3,6 +3,7 @@
 from gradproof import spaces
 from gradproof.cases import Call, Case, case
 from gradproof.check import assert_gradients, check, check_program
+from gradproof.compare import compare
 from gradproof.errors import GradcheckError, Unsupported, UsageError
 from gradproof.program import Leaf, Program
 from gradproof.result import Comparison, Diagnosis, Finding, Report, Result, Verdict
@@ -30,6 +31,7 @@ __all__ = [
     "case",
     "check",
     "check_program",
+    "compare",
     "spaces",
     "sweep",
 ]

@@ -14,7 +14,6 @@ import functools
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from importlib.metadata import entry_points
 from typing import Any, Protocol
 
 from gradproof.around import Around, composed, reseeding
@@ -30,7 +29,7 @@ BUILT_IN = {
     "numpy": "gradproof.numpy.adapter",
 }
 # The package that a program's class comes from, to the function that holds it to its framework's own contracts.
-SUITES = {"gradproof.torch": "gradproof.torch.contracts.suite"}
+SUITES = {"gradproof.torch": "gradproof.torch.contracts.suite", "gradproof.jax": "gradproof.jax.contracts.suite"}
 PLAIN = Around()
 
 
@@ -105,5 +104,7 @@ def _surrounded(adapter: Adapter, fn: Callable[..., Any], around: Around) -> Cal
 @functools.cache
 def _known() -> tuple[tuple[str, Callable[[], Adapter]], ...]:
     """Third parties come first: their arrays may be subclasses of a built-in framework's."""
+    from importlib.metadata import entry_points  # brings the half of the standard library that deals with mail
+
     others = [(entry.name, functools.cache(entry.load)) for entry in entry_points(group=GROUP)]
     return (*others, *((name, functools.partial(import_module, path)) for name, path in BUILT_IN.items()))

@@ -29,6 +29,7 @@ from gradproof.reference.steps import signed
 from gradproof.result import Cost, Result, Verdict, worst_of
 from gradproof.settings import Budget, Detail, Effort, Randomness, Settings, Tolerance
 from gradproof.spaces import Space
+from gradproof.surrogate import Surrogate
 
 
 def check(
@@ -51,6 +52,7 @@ def check(
     spaces: Mapping[str, Space] | None = None,
     output_map: Callable[..., Any] | None = None,
     randomness: Randomness = "detect",
+    expected_gradient_of: Callable[..., Any] | None = None,
 ) -> Result:
     """Tell whether the derivatives of `fn` at these arguments are right. Never raises for a wrong gradient.
 
@@ -76,6 +78,8 @@ def check(
     output_map: applied to the outputs before anything is compared, as `output_map(*outputs)`: for what they leave
         open, such as the signs of eigenvectors.
     randomness: `"detect"` names a random function; `"reseed"` gives every call the same random numbers.
+    expected_gradient_of: the function whose derivative `fn` is meant to have, where that is not `fn` itself: the
+        identity for a straight-through estimator, a smooth one for a surrogate gradient.
     """
     settings = Settings.validated(
         modes=modes,
@@ -94,7 +98,10 @@ def check(
     state = random.getstate()  # adapters look after their frameworks' streams; this one belongs to none
     try:
         around = Around.asked(output_map, settings.randomness)
-        return recording.told(check_program(program_of(fn, args, kwargs, wrt, derivative, around), settings))
+        program = program_of(fn, args, kwargs, wrt, derivative, around)
+        if expected_gradient_of is not None:
+            program = Surrogate(program, program_of(expected_gradient_of, args, kwargs, wrt, None, around))
+        return recording.told(check_program(program, settings))
     finally:
         random.setstate(state)
 

@@ -47,7 +47,7 @@ def effort(given: Effort) -> Effort:
 
 
 def detail(given: Detail) -> Detail:
-    """The caller's; where that is "summary", the host's."""
+    """The caller's; where that is "summary", the host's: a page needs what plots show."""
     host = _host()
     return host.detail if given == "summary" and host is not None and host.detail is not None else given
 

@@ -34,6 +34,8 @@ CONTRACTS = (
     "subsets",
     "vmap",
     "opcheck",
+    "primal",
+    "jit",
 )
 
 
@@ -83,9 +85,8 @@ class Budget:
 class Settings:
     """See `gradproof.check` for the meaning of each. `modes=None` means: all that exist. `step` is the first step of
     every coordinate; None means: chosen for its scale and format. `nondet_tol` is how far two calls at the same point
-    may differ. `contracts` are names from CONTRACTS. Orders below `lowest` are passed over: a
-    sweep has a verdict for each order. `bounds` and `spaces` confine the arguments; `spaces` are pairs of a path
-    pattern and a space."""
+    may differ. `contracts` are names from CONTRACTS. Orders below `lowest` are passed over: a sweep has a verdict for
+    each order. `bounds` and `spaces` confine the arguments; `spaces` are pairs of a path pattern and a space."""
 
     modes: tuple[Mode, ...] | None
     order: int

@@ -241,6 +241,30 @@ def test_a_kink_is_no_mistake_and_a_wrong_slope_beside_it_is() -> None:
     assert places(check(np.abs, jac(1.5), x)) == {"d out[50] / d args[0][50]"}
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_kinks_that_add_up_in_one_output_hide_nothing(seed: int) -> None:
+    """Moved together they may look like a slope; zero is a derivative of each of them."""
+    n, kinks = 3000, [100, 200, 300]
+    x = X[:n].copy()
+    x[kinks] = 0.0
+
+    def fn(x: np.ndarray) -> np.ndarray:
+        y = np.sin(x)
+        y[5] += np.sum(np.maximum(x[kinks], 0.0))
+        return y
+
+    def more(x: np.ndarray) -> np.ndarray:
+        y = fn(x)
+        y[5] += 0.3 * x[700]
+        return y
+
+    def jac(x: np.ndarray) -> Any:
+        return sp.diags(np.cos(x))
+
+    assert check(fn, jac, x, seed=seed).verdict is Verdict.RIGHT
+    assert places(check(more, jac, x, seed=seed)) == {"d out[5] / d args[0][700]"}
+
+
 def test_a_sparse_hessian() -> None:
     n, x = 20_000, X[:20_000]
 

@@ -89,7 +89,7 @@ def request_of(targets: tuple[str, ...], given: Mapping[str, Any]) -> Request:
     """From what stands on the command line; everything is read and checked before anything runs."""
     written = {name: given[name] for name in _READ if given[name] is not None}
     options = {name: _READ[name](value) for name, value in written.items()}
-    if given["html"] is not None:
+    if given.get("html") is not None:
         options["detail"] = "plots"  # the page draws what they record
     Settings.validated(**options)
     words = tuple(word for name, value in written.items() for word in (f"--{name}", str(value)))

@@ -29,4 +29,5 @@ class Scenario:
 
 
 def scenarios() -> tuple[Scenario, ...]:
+    """All of them, in a fixed order."""
     return tuple(Scenario(*scene) for scene in (*seam.SCENES, *verdicts.SCENES))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gradproof.compare import entry_tolerance
+from gradproof.agreement import entry_tolerance
 from gradproof.contracts.negligible import negligible
 from gradproof.contracts.repeatable import check_repeated
 from gradproof.norms import rms
@@ -56,9 +56,11 @@ def check_linear(
     expected: Array,
     tolerance: Tolerance,
     nondet_tol: float = 0.0,
+    size: Array | None = None,
 ) -> tuple[Finding, ...]:
     """`pulled` = pull(cotangent), `expected` = the same combination of the pulls that the cotangent was made of. What
-    deviates because it is never the same twice is called so instead."""
+    deviates because it is never the same twice is called so instead. `size`: that of the terms of each sum, where they
+    may cancel; rounding is relative to it."""
     findings: list[Finding] = []
     rounding = negligible(program)
     value_scale = rms(cotangent * program.value) * float(np.sqrt(cotangent.size))
@@ -75,7 +77,7 @@ def check_linear(
             deviation = np.abs(pulled[span] - expected[span])
         if np.max(deviation) <= tolerance.finest * scale:
             continue
-        allowed = entry_tolerance(expected[span], scale, tolerance)
+        allowed = entry_tolerance(expected[span] if size is None else size[span], scale, tolerance)
         if nondet_tol:  # of every pull that the combination is made of
             allowed += nondet_tol * (1.0 + float(np.sum(np.abs(cotangent))))
         if not (deviation > allowed).any():  # NaN is the comparison's business, not this contract's

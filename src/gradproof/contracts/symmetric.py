@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradproof.compare import entry_tolerance
+from gradproof.agreement import entry_tolerance
 from gradproof.contracts.negligible import negligible
 from gradproof.norms import dot, rms
 from gradproof.program import Array, Program, leaf_at

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gradproof.compare import Judgement, entry_tolerance, judge
+from gradproof.agreement import Judgement, entry_tolerance, judge
 from gradproof.evidence.gathered import Task, restricted
 from gradproof.evidence.scales import rounding
 from gradproof.norms import dot, rms, rows_weighed

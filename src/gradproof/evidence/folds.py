@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gradproof.compare import Mask
+from gradproof.agreement import Mask
 from gradproof.evidence.gathered import Task
 from gradproof.evidence.sums import Probe, part
 from gradproof.program import Array, Leaf

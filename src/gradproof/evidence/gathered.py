@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from gradproof.bounds import Limits
-from gradproof.program import Array, Program
+from gradproof.metered import Metered
+from gradproof.program import Array
 from gradproof.reference.complexstep import ComplexStep
 from gradproof.result import Comparison, Finding, Power, Verdict
 from gradproof.settings import CONTRACTS, Tolerance
@@ -18,8 +19,8 @@ class Task:
     """One program to be judged: the analytic side as the user runs it, the numeric side in the widest format there
     is (the same program when it is in double already)."""
 
-    program: Program
-    reference: Program
+    program: Metered
+    reference: Metered
     modes: tuple[str, ...]
     tolerance: Tolerance
     order: int

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from gradproof.compare import CLEAR
+from gradproof.agreement import CLEAR
 from gradproof.evidence.bisect import Located, Suspect, locate
 from gradproof.evidence.columns import with_looks
 from gradproof.evidence.gathered import Gathered, Task

@@ -20,10 +20,8 @@ def figures(blocks: Sequence[Comparison], traces: Sequence[Trace]) -> dict[str, 
 
 def shown(result: Result) -> list[Comparison]:
     """The blocks that have a picture, those that are not right first, the worst of them first of all. A single probe
-    makes none, nor do the stored entries of a sparse matrix."""
-    least = {"entries": 1, "probes": 2}
-    seen = [one for one in result.comparisons if one.scope in least]
-    drawn = [one for one in seen if len(one.picture().excess) >= least[one.scope]]
+    makes none."""
+    drawn = [one for one in result.comparisons if len(one.picture().excess) > (one.scope == "probes")]
     return sorted(drawn, key=lambda one: (one.verdict is Verdict.RIGHT, -one.excess))
 
 
