@@ -103,6 +103,15 @@ def compressed_values() -> tuple[str, Tensor]:
     return said, slope(gradient, point, torch.ones_like(point))
 
 
+def as_strided_scatter() -> tuple[Tensor, Tensor]:
+    """Reverse mode, for a cotangent that is a view into a larger tensor: it is read at the wrong place."""
+    x, put = torch.zeros(3, dtype=F64, requires_grad=True), torch.zeros(1, dtype=F64)
+    view = torch.tensor([5.0, 1.0, 1.0, 1.0], dtype=F64)[1:]
+    out = torch.as_strided_scatter(x, put, (1,), (1,), 0)
+    said = torch.autograd.grad(out, x, view)[0]
+    return said, torch.tensor([0.0, 1.0, 1.0], dtype=F64)  # the first element is overwritten, the others stay
+
+
 def native_layer_norm() -> tuple[Tensor, Tensor]:
     """Reverse mode of the mean that it returns: zero, without a word."""
     x = torch.tensor([[1.0, 2.0, 4.0]], dtype=F64)
@@ -115,7 +124,7 @@ def native_layer_norm() -> tuple[Tensor, Tensor]:
 
 FOUND = (
     cholesky_inverse, logcumsumexp, max_unpool1d, linear_cross_entropy_forward, linear_cross_entropy_second,
-    compressed_values, native_layer_norm,
+    compressed_values, as_strided_scatter, native_layer_norm,
 )  # fmt: skip
 
 

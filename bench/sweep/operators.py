@@ -17,7 +17,7 @@ from gradproof.result import Verdict, worst_of
 from gradproof.sweep import sweep
 from gradproof.sweep.progress import Progress
 from gradproof.sweep.row import Row
-from gradproof.sweep.run import Sweep
+from gradproof.sweep.store import Store
 from gradproof.sweep.summary import operator_of
 
 DATA = Path(__file__).parents[2] / "docs" / "data"
@@ -81,11 +81,11 @@ def _line(operator: str, dtype: str, order: int, rows: list[Row]) -> Line:
     )  # fmt: skip
 
 
-def write(lines: list[Line], versions: dict[str, str], file: Path) -> None:
-    """The table, with the versions in its first lines."""
+def write(lines: list[Line], versions: dict[str, str], command: str, file: Path) -> None:
+    """The table, with the command and the versions in its first lines."""
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("w", newline="", encoding="utf-8") as stream:
-        stream.write(f"# {COMMAND}\n")
+        stream.write(f"# {command}\n")
         stream.writelines(f"# {name} {version}\n" for name, version in versions.items())
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(["operator", "dtype", "order", "verdict", "code", "checks", "right", "full", "digits"])
@@ -93,6 +93,19 @@ def write(lines: list[Line], versions: dict[str, str], file: Path) -> None:
             digits = "" if line.digits is None else f"{line.digits:.1f}"
             counts = (line.checks, line.right, line.full)
             writer.writerow([line.operator, line.dtype, line.order, line.verdict.value, line.code, *counts, digits])
+
+
+def read(file: Path) -> list[Line]:
+    """What `write` wrote; seconds are not kept."""
+    with file.open(newline="", encoding="utf-8") as stream:
+        rows = csv.DictReader(line for line in stream if not line.startswith("#"))
+        return [
+            Line(
+                row["operator"], row["dtype"], int(row["order"]), Verdict(row["verdict"]), row["code"],
+                int(row["checks"]), int(row["right"]), int(row["full"]), float(row["digits"] or "nan"), 0.0,
+            )
+            for row in rows
+        ]  # fmt: skip
 
 
 def explanations(file: Path) -> list[Explanation]:
@@ -118,18 +131,18 @@ def operators(say: Say, store: Path, shard: str | None = None) -> list[Claim]:
 
     swept = sweep("torch", dtype="float64,complex128", order="1,2", jobs=2, store=store, shard=shard, show=show)
     minutes = (time.perf_counter() - started) / 60
-    claims = table(swept, say, DATA if shard is None else store.parent)
+    claims = table(swept.store, say, DATA if shard is None else store.parent, shard)
     if shard is None and not swept.progress.earlier:
         held = minutes <= MINUTES
         claims.insert(0, Claim("Sweep of all of op_db on 2 cores, minutes", f"≤ {MINUTES}", f"{minutes:.1f}", held))
     return claims
 
 
-def table(swept: Sweep, say: Say, folder: Path) -> list[Claim]:
-    lines = lines_of(swept.store.whole_rows())
-    versions = json.loads(swept.store.facts()["versions"])
+def table(store: Store, say: Say, folder: Path, shard: str | None = None) -> list[Claim]:
+    lines = lines_of(store.whole_rows())
+    versions = json.loads(store.facts()["versions"])
     stem = f"torch-{versions['torch'].partition('+')[0]}-sweep"
-    write(lines, versions, folder / f"{stem}.csv")
+    write(lines, versions, COMMAND if shard is None else f"{COMMAND} --shard {shard}", folder / f"{stem}.csv")
     known = explanations(DATA / f"{stem}.toml")
     missing = unexplained(lines, known)
     for line in missing:
@@ -148,11 +161,11 @@ def slow_mode(say: Say, share: str = "1/10", seconds: float = 3600.0) -> list[Cl
     from bench.operators.measure import Effort
     from bench.operators.report import OURS_SLOW, TORCH_SLOW, Report
     from bench.operators.run import Selection, run, versions
-    from bench.operators.store import Store
+    from bench.operators.store import Store as Outcomes
 
     chosen = Selection(databases=("op_db",), modes=("slow",), sample=1 / int(share.partition("/")[2]))
     path = Path(".bench") / "sweep-slow-mode.sqlite"
-    store = Store(path, versions(chosen.checkers))
+    store = Outcomes(path, versions(chosen.checkers))
     progress = run(chosen, store, effort=Effort(repeats=0), jobs=2, seconds=seconds)
     (ratio,) = [
         each for each in Report(store.outcomes(), []).ratios() if (each.over, each.under) == (OURS_SLOW, TORCH_SLOW)
