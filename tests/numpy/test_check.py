@@ -427,9 +427,10 @@ def test_arrays_without_a_derivative_are_told_what_is_missing() -> None:
 
 
 def test_other_frameworks_refuse_a_derivative() -> None:
-    torch = pytest.importorskip("torch")
-    with pytest.raises(UsageError, match="derivative= is for NumPy arrays"):
-        check(torch.sin, torch.ones(3), {"jac": torch.eye(3)})
+    torch, jnp = pytest.importorskip("torch"), pytest.importorskip("jax.numpy")
+    for fn, x in ((torch.sin, torch.ones(3)), (jnp.sin, jnp.ones(3))):
+        with pytest.raises(UsageError, match="derivative= is for NumPy arrays"):
+            check(fn, x, {"jac": np.eye(3)})
 
 
 WITHOUT_SCIPY = """

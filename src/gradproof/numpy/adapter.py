@@ -30,7 +30,7 @@ def program_of(
     """NumPy does not differentiate by itself."""
     del args, kwargs, wrt
     raise UsageError(
-        f"{name_of(fn)} was called with NumPy arrays, which carry no derivative to check; pass the one you wrote: "
+        f"{name_of(fn)} is given NumPy arrays or plain numbers, which carry no derivative; pass the one you wrote: "
         "gradproof.check(fn, x, derivative={'jac': jac}), or vjp, jvp, grad, hess, hessp"
     )
 
