@@ -17,10 +17,11 @@ from gradproof.spaces import Numbers, Space
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """An input leaf, and the space that it stays in."""
+    """An input leaf, or the gradient with respect to it; the space that it stays in, and where."""
 
     leaf: Leaf
     space: Space
+    origin: Array
 
     def shaped(self, rows: Array) -> Numbers:
         """Coordinates (k, size) as arrays of the leaf's shape."""
@@ -33,12 +34,12 @@ class Held:
         flat = np.ascontiguousarray(arrays, dtype=kind).reshape(len(arrays), -1)
         return flat.view(np.float64)
 
-    def project(self, point: Array, rows: Array) -> Array:
-        return self.flat(self.space.project(self.shaped(point[None])[0], self.shaped(rows)))
+    def project(self, rows: Array) -> Array:
+        return self.flat(self.space.project(self.shaped(self.origin[None])[0], self.shaped(rows)))
 
-    def retract(self, point: Array, rows: Array) -> Array:
-        origin = self.shaped(point[None])[0]
-        return self.flat(self.space.retract(origin, self.space.project(origin, self.shaped(rows))))
+    def retract(self, rows: Array) -> Array:
+        point = self.shaped(self.origin[None])[0]
+        return self.flat(self.space.retract(point, self.space.project(point, self.shaped(rows))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,7 @@ class Confined:
     inner: Program
     held: tuple[Held, ...]
     limits: Limits | None
+    gradients: tuple[Held, ...] = ()  # outputs that are derivatives with respect to a held input: tangents as well
 
     @property
     def name(self) -> str:
@@ -72,7 +74,7 @@ class Confined:
 
     @property
     def value(self) -> Array:
-        return self.inner.value
+        return _projected(self.inner.value[None].copy(), self.gradients)[0] if self.gradients else self.inner.value
 
     @property
     def tally(self) -> Tally:
@@ -98,43 +100,55 @@ class Confined:
         inside = np.ones(len(points), dtype=bool)
         for one in self.held:
             span = one.leaf.span
-            origin = self.point[span]
-            points[:, span] = one.retract(origin, points[:, span] - origin)
+            points[:, span] = one.retract(points[:, span] - one.origin)
             inside &= np.isfinite(points[:, span]).all(axis=1)
         if self.limits is not None:
             inside &= self.limits.inside(points)
         if inside.all():
-            return self.inner.values(points)
-        result = np.full((len(points), self.value.size), np.nan)
+            return _projected(self.inner.values(points), self.gradients)
+        result = np.full((len(points), self.inner.value.size), np.nan)
         if inside.any():
-            result[inside] = self.inner.values(points[inside])
+            result[inside] = _projected(self.inner.values(points[inside]), self.gradients)
         return result
 
     def pull(self, cotangents: Array) -> Array:
-        return self._projected(self.inner.pull(cotangents))
+        return _projected(self.inner.pull(_projected(cotangents.copy(), self.gradients)), self.held)
 
     def push(self, tangents: Array) -> Array:
-        return self.inner.push(self._projected(np.array(tangents)))
+        return _projected(self.inner.push(_projected(tangents.copy(), self.held)), self.gradients)
 
     def repeated_value(self) -> Array:
-        return self.inner.repeated_value()
+        return np.asarray(_projected(self.inner.repeated_value()[None].copy(), self.gradients)[0])
 
     def gradient(self, cotangent: Array) -> Program:
-        return self._around(self.inner.gradient(cotangent))
+        inner = self.inner.gradient(cotangent)
+        held = tuple(_elsewhere(one, inner.outputs, f"grad({one.leaf.path})") for one in self.held)
+        return replace(replace(self, gradients=())._around(inner), gradients=held)
 
     def widened(self) -> Program:
         return self._around(self.inner.widened())
 
-    def _around(self, inner: Program) -> Program:
+    def _around(self, inner: Program) -> Confined:
         """The same confines for a program with the same inputs, and perhaps more."""
-        by_path = {leaf.path: leaf for leaf in inner.inputs}
-        held = tuple(Held(by_path[one.leaf.path], one.space) for one in self.held)
-        return Confined(inner, held, None if self.limits is None else self.limits.padded(inner.point.size))
+        return Confined(
+            inner,
+            tuple(_elsewhere(one, inner.inputs, one.leaf.path) for one in self.held),
+            None if self.limits is None else self.limits.padded(inner.point.size),
+            tuple(_elsewhere(one, inner.outputs, one.leaf.path) for one in self.gradients),
+        )
 
-    def _projected(self, rows: Array) -> Array:
-        for one in self.held:
-            rows[:, one.leaf.span] = one.project(self.point[one.leaf.span], rows[:, one.leaf.span])
-        return rows
+
+def _elsewhere(held: Held, leaves: Sequence[Leaf], path: str) -> Held:
+    return Held(next(leaf for leaf in leaves if leaf.path == path), held.space, held.origin)
+
+
+def _projected(rows: Array, held: Sequence[Held]) -> Array:
+    """In place, unless the rows are somebody else's."""
+    if held and not rows.flags.writeable:
+        rows = rows.copy()
+    for one in held:
+        rows[:, one.leaf.span] = one.project(rows[:, one.leaf.span])
+    return rows
 
 
 def confined(program: Program, bounds: Sequence[Bound], spaces: Sequence[tuple[str, Space]]) -> Program:
@@ -145,7 +159,7 @@ def confined(program: Program, bounds: Sequence[Bound], spaces: Sequence[tuple[s
     for pattern, space in spaces:
         for path in matching(pattern, [leaf.path for leaf in program.inputs], "spaces"):
             leaf = next(leaf for leaf in program.inputs if leaf.path == path)
-            one = Held(leaf, space)
+            one = Held(leaf, space, program.point[leaf.span])
             roundoff = precision.of(leaf.dtype).roundoff
             reason = space.refusal(one.shaped(program.point[None, leaf.span])[0], roundoff)
             if reason:
