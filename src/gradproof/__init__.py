@@ -1,5 +1,6 @@
 """gradproof tells whether a program's derivatives are right, wrong, or cannot be told, and where and by how much."""
 
+from gradproof import spaces
 from gradproof.cases import Call, Case, case
 from gradproof.check import assert_gradients, check, check_program
 from gradproof.compare import compare
@@ -31,6 +32,7 @@ __all__ = [
     "check",
     "check_program",
     "compare",
+    "spaces",
     "sweep",
 ]
 __version__ = "0.1.0"

@@ -10,6 +10,7 @@ import numpy as np
 
 from gradproof.adapters import suite_of
 from gradproof.agreement import tolerance_for
+from gradproof.bounds import limits_of
 from gradproof.contracts.adjoint import blocks, check_adjoint
 from gradproof.contracts.linear import check_linear, combination, loudness
 from gradproof.contracts.repeatable import check_pulls, check_values
@@ -83,6 +84,8 @@ def examine(program: Metered, settings: Settings, order: int, generator: np.rand
 
 def _task(program: Metered, reference: Metered, settings: Settings, order: int, generator: np.random.Generator) -> Task:
     steps = coordinate_steps(reference) if settings.step is None else fixed_steps(reference, settings.step)
+    limits = limits_of(program, settings.bounds)
+    steps = steps if limits is None else limits.shortened(steps)
     return Task(
         program,
         reference,
@@ -94,6 +97,7 @@ def _task(program: Metered, reference: Metered, settings: Settings, order: int, 
         settings.contracts,
         settings.nondet_tol,
         ComplexStep.of(reference, steps, settings.seed),
+        limits,
     )
 
 
@@ -171,7 +175,7 @@ def _own_contracts(task: Task, program: Metered, settings: Settings) -> Kept:
     if task.order > 1 or "reverse" not in task.modes or not settings.contracts:
         return Kept()
     # A stream of its own: what else is drawn does not depend on the contracts.
-    generator = np.random.default_rng((settings.seed, len(settings.contracts)))
+    generator = np.random.default_rng((settings.seed, 0))
     suite = suite_of(program.inner)
     try:
         if suite is not None:
@@ -259,28 +263,30 @@ def _rows(task: Task) -> tuple[Array, tuple[Finding, ...]]:
 def _probe(task: Task, plan: Plan, settings: Settings) -> Gathered:
     """A few signed probes of all leaves at once."""
     drawn = [draw(task) for _ in range(plan.probes)]
+    flat = [part for parts in drawn for part in parts]
     findings: tuple[Finding, ...] = ()
-    analytic: list[dict[str, Sums]] = [{} for _ in drawn]
+    analytic: list[list[dict[str, Sums]]] = [[{} for _ in parts] for parts in drawn]
     for mode in task.modes:
         try:
             if mode == "reverse":
-                sums, found = pulls(task, drawn)
+                sums, found = pulls(task, flat)
                 findings += found
             else:
-                sums = pushes(task, drawn)
+                sums = pushes(task, flat)
         except Unsupported as missing:
             findings += (_missing(mode, missing, settings),)
             continue
-        for one, its in zip(analytic, sums, strict=True):
+        for one, its in zip((side for parts in analytic for side in parts), sums, strict=True):
             one[mode] = its
-    if not analytic[0] or any(finding.verdict is Verdict.WRONG for finding in findings):
+    if not analytic[0][0] or any(finding.verdict is Verdict.WRONG for finding in findings):
         # A backward that is not even linear has no Jacobian to look for entries in.
         return Gathered((), findings, None)
     gathered = probes.gather(task, measure(task, drawn, analytic))
     if gathered.plainly_right:
-        if "adjoint" in task.contracts and len(analytic[0]) == 2:
-            findings += check_adjoint(task.program, modes(task, drawn, analytic), gathered.comparisons, task.tolerance)
-        if "symmetric" in task.contracts and task.order > 1 and "reverse" in analytic[0]:
+        sides = [side for parts in analytic for side in parts]
+        if "adjoint" in task.contracts and len(sides[0]) == 2:
+            findings += check_adjoint(task.program, modes(task, flat, sides), gathered.comparisons, task.tolerance)
+        if "symmetric" in task.contracts and task.order > 1 and "reverse" in sides[0]:
             findings += check_symmetric_by_probes(task.program, task.generator, task.tolerance)
     return gathered.with_findings(findings)
 

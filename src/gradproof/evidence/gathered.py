@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gradproof.bounds import Limits
 from gradproof.metered import Metered
 from gradproof.program import Array
 from gradproof.reference.complexstep import ComplexStep
@@ -28,6 +29,7 @@ class Task:
     contracts: tuple[str, ...] = CONTRACTS
     nondet_tol: float = 0.0
     exact: ComplexStep | None = None  # of the numeric side, where its function takes complex numbers
+    limits: Limits | None = None  # what the user said of the inputs' domain
 
 
 @dataclass(frozen=True, slots=True)

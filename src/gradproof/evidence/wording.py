@@ -97,12 +97,12 @@ def mismatch(comparison: Comparison) -> Finding:
         else f"{comparison.mode} derivative of order {comparison.order}"
     )
     if worst is not None and not np.isfinite(worst.analytic):
-        rule = "a kink" if worst.spread else f"{worst.numeric:.6g}"
+        there = "the function has a kink" if worst.spread else f"the numeric derivative is {worst.numeric:.6g}"
         return Finding(
             "nan-gradient",
             Verdict.WRONG,
             place,
-            f"the {name} is {worst.analytic} where the value is finite and the numeric derivative is {rule}",
+            f"the {name} is {worst.analytic} where the value is finite and {there}",
             "Look for a division by zero, or for 0 * inf behind torch.where: mask the input, not the result.",
         )
     if comparison.scope != "probes":

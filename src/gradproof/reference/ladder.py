@@ -117,7 +117,7 @@ def second_opinion(field: Field, displacements: Array, relative: float) -> Estim
     stretches = (NEIGHBOURS + CLIMB[1:], DESCENT[2:], FAR_DESCENT)
     question = Question(field, displacements, Goal(np.zeros(shape), relative))
     _walk(question, look, np.arange(shape[0]), stretches, result)
-    _sharpened(field, displacements, Goal(np.zeros(shape), 0.0), result)
+    _sharpened(field, displacements, question.goal, result)
     return result
 
 
