@@ -103,6 +103,13 @@ def test_autocast_is_judged_in_the_format_that_it_works_in() -> None:
     assert check(layer, draw(3, 8, dtype=F32), weight).verdict in (RIGHT, UNDECIDED)
 
 
+def test_a_result_names_the_formats_and_the_power_of_the_user() -> None:
+    result = check(torch.sin, draw(4, dtype=BF16))
+    assert {leaf.dtype for one in result.comparisons for leaf in (one.output, one.input)} == {"bfloat16"}
+    assert result.power is not None
+    assert 0.01 < result.power.relative < 0.1  # what shows in one format only may hide in rounding
+
+
 def test_second_order() -> None:
     x = draw(5, dtype=F32)
     assert check(lambda x: x.sin() * x, x, order=2).ok
