@@ -5,7 +5,7 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "core")]
 
-from gradproof.sweep import sweep
+from gradproof.sweep import sweep  # noqa: E402 - the path comes first
 
 if __name__ == "__main__":
     store, jobs, catalogue, *order = sys.argv[1:]

@@ -87,5 +87,5 @@ def test_a_cluster_gives_the_same_rows_also_when_a_worker_is_killed(tmp_path: Pa
 
 def test_an_address_where_nobody_is_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dask, "PATIENCE", "0.2 s")
-    with pytest.raises(UsageError, match="no Dask scheduler answers at 'tcp://127.0.0.1:9'"):
+    with pytest.raises(UsageError, match=r"no Dask scheduler answers at 'tcp://127\.0\.0\.1:9'"):
         sweep(PLAIN, scheduler="tcp://127.0.0.1:9")

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from gradproof.result import Verdict
-from gradproof.sweep import Sweep, sweep
+from gradproof.sweep import sweep
 from gradproof.sweep.row import Ending, Row
+from gradproof.sweep.run import Sweep
 
 pytestmark = pytest.mark.slow
 CATALOGUES = Path(__file__).parent / "catalogues"

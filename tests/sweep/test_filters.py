@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ def names(chosen: Filter) -> list[str]:
 
 def test_shards_share_all_cases_and_overlap_in_none() -> None:
     parts = [names(Filter(shard=Shard(k, 8))) for k in range(1, 9)]
-    assert sorted(sum(parts, [])) == sorted(names(Filter()))
+    assert sorted(itertools.chain.from_iterable(parts)) == sorted(names(Filter()))
     assert max(map(len, parts)) < 12
 
 
@@ -54,7 +55,7 @@ def test_orders_are_read(given: Any, read: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize("given", ["", "0", "one", 0, "1;2"])
 def test_orders_that_are_none(given: Any) -> None:
-    with pytest.raises(UsageError, match="order=.* is not understood"):
+    with pytest.raises(UsageError, match=r"order=.* is not understood"):
         filters.orders(given)
 
 

@@ -21,13 +21,7 @@ COUNT = 25
 
 def content(store: Store) -> list[tuple[object, ...]]:
     """Everything but the times."""
-    return [
-        without_times(row)
-        for row in store.rows(
-            'catalogue, "case", "order", operator, family, dtype, device, verdict, '
-            "ending, code, message, diagnosis, digits, calls, seconds, processor, result, output"
-        )
-    ]
+    return [without_times(row) for row in store.whole_rows()]
 
 
 def without_times(row: Row) -> tuple[object, ...]:

@@ -51,15 +51,14 @@ def sweep() -> None:
 @click.option("--modes", metavar="MODES", help="reverse, forward, or reverse,forward. Default: all that exist.")
 @click.option("--effort", metavar="HOW", help="auto, exhaustive, or a number of probes.")
 @click.option("--tolerance", type=float, metavar="T", help="Accepted relative deviation. Default: from the dtype.")
+@click.option("--contracts", metavar="NAMES", help="Properties to check beside the numbers: all, none, linear,...")
 @click.option("--seed", default="0", metavar="N", show_default=True, help="Of random numbers; random for a fresh one.")
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="At most so many cases of each catalogue.")
 @click.option("--shard", metavar="3/8", help="Only this part of the cases: the third of eight.")
 @click.option("--jobs", "-j", type=click.IntRange(1), metavar="N", help="Processes. Default: one for each core.")
 @click.option("--scheduler", metavar="ADDRESS", help="Run on the Dask cluster of this scheduler, tcp://host:8786.")
 @click.option("--store", type=_FILE, help="Where rows go as they come, and where they are found again.")
-@click.option(
-    "--seconds", type=float, default=120.0, show_default=True, help="Of the processor that one case may take."
-)
+@click.option("--seconds", type=float, default=120.0, show_default=True, help="That one case may work.")
 @click.option("--memory", type=float, default=4.0, show_default=True, help="GiB that one case may take; 0: no limit.")
 @click.option("--json", type=_FILE, help="Write the report as JSON (for show, replay and scripts).")
 @click.option("--html", type=_FILE, help="Write the report as one page with plots.")
@@ -80,8 +79,8 @@ def run(context: click.Context, /, catalogues: tuple[str, ...], **given: Any) ->
 
 def carried_out(catalogues: tuple[str, ...], files: Files, given: dict[str, Any]) -> int:
     """Run it, show it, write it down. The exit status."""
+    from gradproof.sweep import sweep as swept
     from gradproof.sweep.progress import Progress, shown
-    from gradproof.sweep.run import sweep as swept
     from gradproof.sweep.store import Store
 
     screen = console()

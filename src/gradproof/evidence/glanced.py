@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gradproof.compare import entry_tolerance
+from gradproof.agreement import entry_tolerance
 from gradproof.evidence.gathered import Task
 from gradproof.evidence.pattern import Pattern
 from gradproof.evidence.scales import block_scales, unimportant_changes

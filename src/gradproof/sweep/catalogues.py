@@ -25,7 +25,7 @@ BUILT_IN = {
     "torch": "gradproof.torch.catalogue:operators",
     "torch.modules": "gradproof.torch.catalogue:modules",
     "torch.functions": "gradproof.torch.catalogue:functions",
-    "jax": "gradproof.jax.catalogue:operators",
+    "jax": "gradproof.jax.catalogue:Functions",
 }
 
 

@@ -50,6 +50,7 @@ class Lost:
     ending: Ending
     code: str
     seconds: float
+    processor: float
     output: str
 
 
@@ -149,7 +150,7 @@ class Child:
             return 0
 
     def bury(self, ending: Ending) -> Lost:
-        seconds = time.monotonic() - self.since
+        seconds, processor = time.monotonic() - self.since, self._at_work()
         if ending is Ending.CRASHED:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.process.wait(timeout=5)
@@ -162,7 +163,7 @@ class Child:
             code = _cause(self.process.returncode)
         if "std::bad_alloc" in output:
             ending, code = Ending.TOO_MUCH_MEMORY, "memory"
-        return Lost(label, ending, code, seconds, output)
+        return Lost(label, ending, code, seconds, processor, output)
 
     def _shown(self) -> str:
         size = self._output.seek(0, os.SEEK_END)

@@ -58,7 +58,7 @@ class Difference:
         return bool(self.of("became wrong"))
 
 
-KINDS = ("became wrong", "no longer right", "became right", "slower", "lost digits", "gone", "new")
+KINDS = ("became wrong", "became right", "other verdict", "slower", "lost digits", "gone", "new")
 
 
 def difference(old: Iterable[Row], new: Iterable[Row]) -> Difference:
@@ -79,7 +79,7 @@ def _changes(before: Row, after: Row) -> Iterator[Change]:
     elif after.verdict is Verdict.RIGHT and before.verdict is not Verdict.RIGHT:
         yield Change("became right", before, after)
     elif after.verdict is not before.verdict:
-        yield Change("no longer right" if before.verdict is Verdict.RIGHT else "became right", before, after)
+        yield Change("other verdict", before, after)
     if after.processor > NOTICED and after.processor > SLOWER * before.processor:
         yield Change("slower", before, after)
     known = before.digits is not None and after.digits is not None

@@ -14,6 +14,7 @@ from gradproof.cases import Call
 from gradproof.check import check_program
 from gradproof.errors import Unsupported
 from gradproof.result import Finding, Place, Result, Verdict
+from gradproof.selection import EVERYTHING, Selection
 from gradproof.sweep import kept
 from gradproof.sweep.catalogues import Finder, load
 from gradproof.sweep.plan import Terms
@@ -27,18 +28,18 @@ OUT_OF_MEMORY = ("can't allocate memory", "out of memory", "RESOURCE_EXHAUSTED",
 
 
 @lru_cache(maxsize=8)
-def finder(catalogue: str) -> Finder:
-    return Finder(load(catalogue))
+def finder(catalogue: str, selection: Selection = EVERYTHING) -> Finder:
+    return Finder(load(catalogue, selection))
 
 
-def judge(item: Item, terms: Terms) -> Row:
+def judge(item: Item, terms: Terms, selection: Selection = EVERYTHING) -> Row:
     """Whatever the case raises is its row."""
     started, processor = time.perf_counter(), time.process_time()
     seed = terms.seed_of(item.key)
     try:
         # Made and run under seeded streams: functions may draw from the global ones.
         with seeded(seed):
-            call = finder(item.key.catalogue).find(item.key.case).make(seed)
+            call = finder(item.key.catalogue, selection).find(item.key.case).make(seed)
             result = _checked(call, item, terms)
     except Unsupported as missing:
         finding = Finding("unsupported", Verdict.UNSUPPORTED, Place(), str(missing))
@@ -48,15 +49,18 @@ def judge(item: Item, terms: Terms) -> Row:
         code, ending = ("memory", Ending.TOO_MUCH_MEMORY) if memory else (type(raised).__name__, Ending.RAISED)
         sentence = f"{type(raised).__name__}: {str(raised)[:LONGEST]}{where(raised)}"
         return lost_row(item, terms, ending, code, sentence, time.perf_counter() - started)
-    row = row_of(item, replace(result, name=str(item.key)), Ending.FINISHED)
-    return replace(row, processor=time.process_time() - processor)
+    spent = time.process_time() - processor
+    return replace(row_of(item, result, Ending.FINISHED), processor=spent)
 
 
 def _checked(call: Call, item: Item, terms: Terms) -> Result:
     options = dict(call.options)
     given = {name: options.pop(name) for name in OF_THE_PROGRAM if name in options}
+    settings = terms.settings(item.key, options)
+    started = time.perf_counter()
     program = program_of(call.fn, call.args, call.kwargs, **{"wrt": None, **given})
-    return check_program(program, terms.settings(item.key, options))
+    result = check_program(program, settings)
+    return replace(result, name=str(item.key), cost=replace(result.cost, seconds=time.perf_counter() - started))
 
 
 def lost_row(

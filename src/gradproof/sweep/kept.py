@@ -8,12 +8,13 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from gradproof.picture import Digest
+import numpy as np
+
+from gradproof.picture import Digest, HeatMap, in_tolerances
 from gradproof.render.codec import decode, encode
 from gradproof.result import Comparison, Result, Verdict
 
-# Tiles of a block's picture, where it is right and where it is not; blocks that are kept of each kind.
-TILES = {Verdict.RIGHT: 1}
+# Tiles of the picture of a block that is not right; blocks that are kept of each kind.
 LOUD_TILES = 256
 RIGHT_BLOCKS, LOUD_BLOCKS = 8, 64
 
@@ -38,5 +39,20 @@ def shortened(result: Result) -> Result:
 
 
 def _small(comparison: Comparison) -> Comparison:
-    picture = comparison.picture(TILES.get(comparison.verdict, LOUD_TILES))
-    return replace(comparison, source=Digest(comparison.digits, comparison.excess, picture))
+    if comparison.verdict is not Verdict.RIGHT:
+        picture = comparison.picture(LOUD_TILES)
+        return replace(comparison, source=Digest(comparison.digits, comparison.excess, picture))
+    picture = _single(comparison)
+    return replace(comparison, source=Digest(comparison.digits, max(picture.excess, default=0.0), picture))
+
+
+def _single(comparison: Comparison) -> HeatMap:
+    """One tile for the entry that deviates most. In one pass: tables may have millions of entries."""
+    table = np.atleast_2d(comparison.deviation)
+    if not table.size:
+        return comparison.picture(1)
+    worst = int(np.argmax(table))
+    numbers = (comparison.analytic, comparison.numeric, comparison.bar, comparison.tolerance)
+    analytic, numeric, bar, tolerance = (float(np.broadcast_to(each, table.shape).flat[worst]) for each in numbers)
+    excess = float(in_tolerances(np.array(table.flat[worst]), np.array(tolerance)))
+    return HeatMap(table.shape, (1, 1), (worst,), (excess,), (analytic,), (numeric,), (bar,), (tolerance,))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gradproof.result import Verdict
 from gradproof.sweep.child import Limits, Lost
@@ -57,7 +57,7 @@ def heard(
     if isinstance(message, tuple):
         new = [item for item in message if item.key not in finished]
         for start in range(0, len(new), CHUNK):
-            put(Chunk(tuple(new[start : start + CHUNK]), terms))
+            put(Chunk(tuple(new[start : start + CHUNK]), terms, task.filter.selection))
         yield Found(len(message), tuple(finished[item.key] for item in message if item.key in finished))
     elif isinstance(message, Lost) or (isinstance(message, Done) and message.trouble):
         yield unlisted(task, message, terms)
@@ -80,9 +80,10 @@ def left_over(task: Chunk, lost: Lost, done: Collection[Key]) -> tuple[Row | Non
     pending = [item for item in task.items if item.key not in done]
     culprit = next((item for item in pending if item.key == lost.label), pending[0] if pending else None)
     if culprit is None:
-        return None, Chunk((), task.terms)
+        return None, replace(task, items=())
     row = lost_row(culprit, task.terms, lost.ending, lost.code, how(lost), lost.seconds, lost.output)
-    return row, Chunk(tuple(item for item in pending if item is not culprit), task.terms)
+    rest = tuple(item for item in pending if item is not culprit)
+    return replace(row, processor=lost.processor), replace(task, items=rest)
 
 
 def how(lost: Lost) -> str:

@@ -18,6 +18,7 @@ class Terms:
     modes: tuple[str, ...] | None = None
     effort: Effort | None = None
     tolerance: float | None = None
+    contracts: tuple[str, ...] | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -29,11 +30,20 @@ class Terms:
 
     def settings(self, key: Key, options: dict[str, Any]) -> Settings:
         """`options`: the case's own."""
-        given = {"modes": self.modes, "effort": self.effort, "tolerance": self.tolerance}
+        given = {
+            "modes": self.modes,
+            "effort": self.effort,
+            "tolerance": self.tolerance,
+            "contracts": self._contracts(),
+        }
         chosen = options | {name: value for name, value in given.items() if value is not None}
         if key.order:
             chosen |= {"order": key.order, "lowest": key.order}
         return Settings.validated(**chosen | {"seed": self.seed_of(key)})
+
+    def _contracts(self) -> str | tuple[str, ...] | None:
+        """`all` and `none` are words for all of them."""
+        return self.contracts[0] if self.contracts in (("all",), ("none",)) else self.contracts
 
 
 @dataclass(frozen=True, slots=True)

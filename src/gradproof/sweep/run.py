@@ -1,23 +1,20 @@
-"""`gradproof.sweep`: check a whole catalogue, on this machine or on any executor."""
+"""A sweep carried out: rows from this machine's processes or from an executor, into a store."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
 
 from gradproof.result import Report, Verdict
-from gradproof.selection import Selection
-from gradproof.settings import Effort
 from gradproof.sweep import executor as executors
-from gradproof.sweep import filters, local
-from gradproof.sweep.child import GIB, Limits
-from gradproof.sweep.filters import Filter, Shard
+from gradproof.sweep import local
+from gradproof.sweep.child import Limits
 from gradproof.sweep.local import Found
-from gradproof.sweep.plan import Plan, Terms
+from gradproof.sweep.plan import Plan
 from gradproof.sweep.progress import Progress
 from gradproof.sweep.row import Row
 from gradproof.sweep.store import Store
@@ -47,60 +44,34 @@ class Sweep:
         return self.store.report(*verdicts)
 
 
-def sweep(
-    catalogue: str | Iterable[str],
-    *,
-    ops: str | Iterable[str] | None = None,
-    dtype: str | Iterable[str] | None = None,
-    device: str | Iterable[str] | None = None,
-    order: int | str | Iterable[int] | None = None,
-    modes: str | Iterable[str] | None = None,
-    limit: int | None = None,
-    shard: str | Shard | None = None,
-    effort: Effort | None = None,
-    tolerance: float | None = None,
-    seed: int = 0,
-    jobs: int | None = None,
-    executor: Executor | None = None,
-    scheduler: str | None = None,
-    store: str | Path | None = None,
-    seconds: float = 120.0,
-    memory: float = 4.0,
-    progress: Progress | None = None,
-    show: Callable[[Progress], None] | None = None,
-) -> Sweep:
-    """Check all cases of a catalogue. Never raises for a wrong gradient, nor for a case that crashes.
+@dataclass(frozen=True, slots=True)
+class Means:
+    """Where and within which limits a sweep runs: processes here, or an executor, or a Dask scheduler's."""
 
-    catalogue: `"torch"`, `"torch.modules"`, `"torch.functions"`, `"path/to/cases.py"`, ..., or several of them.
-    ops, dtype, device: globs and names, several with commas between them.
-    order: `1`, `"1,2"`: a row for each. Default: as the cases say.
-    modes, effort, tolerance, seed: as for `check`. Default: as the cases say.
-    shard: `"3/8"`, the third of eight parts; limit: at most so many cases.
-    jobs: processes on this machine (default: one for each core).
-    executor: any `concurrent.futures.Executor` instead; scheduler: the address of a Dask scheduler.
-    store: a file to write to, and to go on with if it has rows already. Default: memory.
-    seconds, memory: what one case may take, of the processor (and five times that by the clock) and in GiB (0: no
-        limit).
-    progress, show: where to count, and a function that is called with it after every row.
-    """
-    terms = Terms(filters.words(modes) or None, effort, tolerance, seed)
-    selection = Selection(filters.words(ops), filters.words(dtype), filters.words(device))
-    plan = Plan(filters.words(catalogue), Filter(selection, filters.orders(order), filters.shard(shard), limit), terms)
-    limits = Limits(seconds, int(memory * GIB))
+    limits: Limits
+    jobs: int | None = None
+    executor: Executor | None = None
+    scheduler: str | None = None
+
+
+def swept(
+    plan: Plan, store: Path | None, means: Means, progress: Progress, show: Callable[[Progress], None] | None
+) -> Sweep:
+    """Carry out what the store does not have yet."""
+    executor = means.executor
     with contextlib.ExitStack() as stack:
-        if scheduler is not None:
+        if means.scheduler is not None:
             from gradproof.sweep import dask
 
-            executor = stack.enter_context(dask.executor(scheduler))
-        opened = Store(Path(store) if store is not None else None)
+            executor = stack.enter_context(dask.executor(means.scheduler))
+        opened = Store(store)
+        stack.callback(opened.release)
         opened.begin(plan, installed())
         finished = opened.finished()
         if executor is not None:
-            source = executors.rows(plan, finished, executor, limits)
+            source = executors.rows(plan, finished, executor, means.limits)
         else:
-            source = local.rows(plan, finished, jobs or cores(), limits)
-        progress = progress or Progress()
-        stack.callback(opened.release)
+            source = local.rows(plan, finished, means.jobs or cores(), means.limits)
         stack.enter_context(contextlib.closing(source))  # an interrupt ends the workers at once
         _carried_out(source, opened, progress, show)
     return Sweep(opened, progress)

@@ -105,10 +105,14 @@ class Store:
         query = 'SELECT catalogue, "case", "order", verdict FROM rows'
         return {Key(*key): Verdict(verdict) for *key, verdict in self._database.execute(query)}
 
-    def rows(self, columns: str = _LIGHT) -> Iterator[Row]:
+    def rows(self) -> Iterator[Row]:
         """In the order of their names, without the results, which are most of the file."""
-        query = f'SELECT {columns} FROM rows ORDER BY catalogue, "case", "order"'  # noqa: S608 - our own
+        query = f'SELECT {_LIGHT} FROM rows ORDER BY catalogue, "case", "order"'  # noqa: S608 - our own
         return map(_row, self._database.execute(query))
+
+    def whole_rows(self) -> Iterator[Row]:
+        """The same with the results."""
+        return map(_row, self._database.execute('SELECT * FROM rows ORDER BY catalogue, "case", "order"'))
 
     def report(self, *verdicts: Verdict) -> Report:
         """The results with these verdicts (none named: all), as they were."""

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from gradproof.selection import EVERYTHING, Selection
 from gradproof.sweep.catalogues import load
 from gradproof.sweep.filters import Filter
 from gradproof.sweep.judge import judge
@@ -33,6 +34,7 @@ class Chunk:
 
     items: tuple[Item, ...]
     terms: Terms
+    selection: Selection = EVERYTHING
 
 
 def work(task: Listing | Chunk) -> Iterator[Started | Row | tuple[Item, ...]]:
@@ -58,10 +60,10 @@ def listed(task: Listing) -> Iterator[Started | tuple[Item, ...]]:
 def judged(task: Chunk) -> Iterator[Started | Row]:
     for item in task.items:
         yield Started(item.key)
-        row = judge(item, task.terms)
+        row = judge(item, task.terms, task.selection)
         if not _warm and row.seconds < LOADING:
             # The first check of a process pays for what frameworks load at their first use, which is nobody's time.
-            row = judge(item, task.terms)
+            row = judge(item, task.terms, task.selection)
         _warm.add("checks")
         yield row
 

@@ -11,7 +11,7 @@ from gradproof.cases import Call, Case
 
 
 def segfault() -> None:
-    print("about to read nothing", flush=True)
+    os.write(1, b"about to read nothing")
     ctypes.string_at(0)
 
 
@@ -24,7 +24,7 @@ def leave() -> None:
 
 
 def endless() -> None:
-    print("round and round", flush=True)
+    os.write(2, b"round and round")
     while True:
         pass
 

@@ -4,5 +4,6 @@
 """
 
 from gradproof.jax.catalogue.catalogue import JaxCatalogue
+from gradproof.jax.catalogue.functions import Functions
 
-__all__ = ["JaxCatalogue"]
+__all__ = ["Functions", "JaxCatalogue"]

@@ -72,7 +72,7 @@ class Operators:
             self._reader = _Reader(traits, samples(op, DTYPES[traits.dtype], traits.device))
         sample = self._reader.at(number)
         variant = on_a_copy(op.get_inplace()) if label.endswith(INPLACE) else op.get_op()
-        options = {"jitter": op.gradcheck_nondet_tol} if op.gradcheck_nondet_tol else {}
+        options = {"nondet_tol": op.gradcheck_nondet_tol} if op.gradcheck_nondet_tol else {}
         return Call(_subject(op, variant, sample), (sample.input, *sample.args), dict(sample.kwargs), options)
 
 

@@ -1,0 +1,1 @@
+"""What sweeps promise, shown at full length: `python -m bench.sweep [part ...]`."""
