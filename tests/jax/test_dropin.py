@@ -110,6 +110,10 @@ def test_a_wrong_value_in_the_rule_is_found() -> None:
         check_grads(function, (X,), 1, modes=["rev"])
 
 
+def test_an_output_that_is_infinite_counts_as_constant() -> None:
+    check_grads(lambda x: jnp.concatenate([x, jnp.full(1, -jnp.inf)]), (X,), 1)
+
+
 class TestGivenRules:
     def test_jvp(self) -> None:
         check_jvp(jnp.sin, functools.partial(jax.jvp, jnp.sin), (X,))

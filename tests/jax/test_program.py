@@ -88,6 +88,13 @@ def test_the_reference_of_a_float32_program_runs_in_float64() -> None:
     assert jnp.sin(jnp.ones(2)).dtype == jnp.float32  # the user's configuration is as it was
 
 
+@pytest.mark.parametrize("argument", [0.7, np.linspace(0.3, 1.7, 3), jnp.linspace(0.3, 1.7, 3)])
+def test_numbers_and_arrays_of_numpy_are_widened_too(argument: Any) -> None:
+    program = program_of(jnp.sin, argument)
+    assert (program.inputs[0].dtype, program.widened().inputs[0].dtype) == ("float32", "float64")
+    assert (program.widened().point == program.point).all()
+
+
 def test_an_explicit_cast_keeps_the_reference_in_native_precision() -> None:
     with pytest.raises(Unsupported, match="out stays float32 when all arguments are float64"):
         program_of(lambda x: jnp.sin(x).astype(jnp.float32), jnp.asarray(X)).widened()

@@ -23,6 +23,8 @@ from gradproof.program import Skipped, leaves
 
 Pull = Callable[[Arrays], Arrays]
 
+_DOUBLE = (np.float64, np.complex128)
+
 
 @dataclass(frozen=True, slots=True)
 class Reversed:
@@ -169,13 +171,13 @@ class UserCall(Call):
 
     def widened(self) -> UserCall | None:
         """The same call on float64 and complex128 copies of all floating arrays; None if they are that already."""
-        named = self.signature.named
-        # Numbers that are differentiated are arrays by now; other numbers are Python's own, and as wide as they get.
-        current = [(path, as_array(value) if path in self.signature.wanted else value) for path, value in named]
-        wide = tuple((path, double(value)) for path, value in current)
-        if all(new is old for (_, new), (_, old) in zip(wide, current, strict=True)):
+        named, wanted = self.signature.named, self.signature.wanted
+        # Numbers, and NumPy's arrays, are as wide as the mode allows: what counts is what was made of them here.
+        wide = tuple((path, double(as_array(value) if path in wanted else value)) for path, value in named)
+        fixed = [(new, old) for (path, new), (_, old) in zip(wide, named, strict=True) if path not in wanted]
+        if all(new is old for new, old in fixed) and all(dtype in _DOUBLE for dtype in self.inputs.dtypes):
             return None
-        return UserCall(Signature(self.signature.fn, self.signature.tree, wide, self.signature.wanted))
+        return UserCall(Signature(self.signature.fn, self.signature.tree, wide, wanted))
 
 
 class GradientCall(Call):
@@ -251,7 +253,7 @@ def as_array(value: Any) -> Any:
 
 
 def double(value: Any) -> Any:
-    if not differentiable(value) or value.dtype in (np.float64, np.complex128):
+    if not differentiable(value) or value.dtype in _DOUBLE:
         return value
     return np.asarray(value).astype(np.complex128 if jax.numpy.iscomplexobj(value) else np.float64)
 

@@ -46,6 +46,8 @@ def named(package: str, names: str, *draws: Draw, suffix: str = "") -> Iterator[
 
 def array(value: Any, dtype: str) -> Any:
     """A drawn argument as JAX gets it: floating ones in the precision asked for, others as they are."""
+    if isinstance(value, list):
+        return [array(one, dtype) for one in value]
     if not isinstance(value, np.ndarray):
         return value
     if value.dtype.kind == "c":
