@@ -21,7 +21,9 @@ from rich.console import Console
 
 from bench.table import Claim, Part, Table
 
-PARTS = ("calibration", "catalogue", "speed", "probes", "contracts", "operators")
+PARTS = ("calibration", "catalogue", "speed", "probes", "contracts", "operators", "scipy", "jax", "report")
+# The module of a part, where it has another name.
+MODULES = {"jax": "jaxspeed"}
 README = Path(__file__).parents[1] / "README.md"
 OPENING, CLOSING = "<!-- bench -->", "<!-- /bench -->"
 
@@ -39,7 +41,9 @@ def main() -> int:
     claims: list[Claim] = []
     for name in options.parts or PARTS:
         say(f"== {name}")
-        part: Part = importlib.import_module(f"bench.{name}").run("quick" if options.quick else "full", say)
+        part: Part = importlib.import_module(f"bench.{MODULES.get(name, name)}").run(
+            "quick" if options.quick else "full", say
+        )
         for table in part.tables:
             console.print(table)
         claims += part.claims

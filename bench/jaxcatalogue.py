@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatch
 
+import jax
 from rich.console import Console
 
 import gradproof
@@ -20,6 +21,8 @@ from gradproof.jax.catalogue import JaxCatalogue
 
 DTYPES = ("float64", "float32")
 SEED = 0
+# JAX keeps all that it compiles, some megabytes for each function: forget it after so many of them.
+CLEARED = 25
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.jaxcatalogue", description=__doc__)
     parser.add_argument("patterns", nargs="*", help="names, such as 'jax.nn.*'; default: all")
     parser.add_argument("--dtype", choices=DTYPES, help="only this precision")
+    parser.add_argument("--say", action="store_true", help="a line for each function as it is done")
     options = parser.parse_args()
     dtypes = [options.dtype] if options.dtype else list(DTYPES)
     console = Console(width=None if sys.stdout.isatty() else 160)
@@ -62,12 +66,16 @@ def main() -> int:
     counts: dict[str, Counter[str]] = {dtype: Counter() for dtype in dtypes}
     for cases in zip(*(chosen(dtype, options.patterns) for dtype in dtypes), strict=True):
         outcomes = [outcome(case) for case in cases]
+        if len(table.rows) % CLEARED == 0:
+            jax.clear_caches()
         for dtype, one in zip(dtypes, outcomes, strict=True):
             counts[dtype][one.verdict] += 1
             if one.why:
                 console.print(f"{cases[0].name} {dtype}: {one.verdict}: {one.why}", highlight=False, soft_wrap=True)
         verdicts = [one.verdict for one in outcomes]
         table.add(cases[0].name, *verdicts, f"{sum(one.seconds for one in outcomes):.1f}")
+        if options.say:
+            console.print(f"{len(table.rows)} {' '.join(table.rows[-1])}", highlight=False)
     console.print(table)
     for dtype, count in counts.items():
         console.print(f"{dtype}: " + ", ".join(f"{number} {verdict}" for verdict, number in count.most_common()))

@@ -8,7 +8,12 @@ from statistics import median
 
 
 def interleaved(
-    candidates: Mapping[str, Callable[[], object]], *, least: int = 3, most: int = 15, seconds: float = 2.0
+    candidates: Mapping[str, Callable[[], object]],
+    *,
+    least: int = 3,
+    most: int = 15,
+    seconds: float = 2.0,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, float]:
     """Median seconds of each candidate, over as many rounds as fit in `seconds` (but at least `least`)."""
     times: dict[str, list[float]] = {name: [] for name in candidates}
@@ -17,9 +22,9 @@ def interleaved(
     started = time.perf_counter()
     for count in range(1, most + 1):
         for name, run in candidates.items():
-            before = time.perf_counter()
+            before = clock()
             run()
-            times[name].append(time.perf_counter() - before)
+            times[name].append(clock() - before)
         if count >= least and time.perf_counter() - started > seconds:
             break
     return {name: median(taken) for name, taken in times.items()}

@@ -55,6 +55,9 @@ class Checker:
     def __init__(self, session: Session) -> None:
         self.seed = session.seed
 
+    def __repr__(self) -> str:
+        return f"<gradproof, seed {self.seed}>"
+
     def check(
         self, fn: Callable[..., Any], args: Any = (), kwargs: Mapping[str, Any] | None = None, **options: Any
     ) -> Result:
@@ -75,6 +78,7 @@ class Session:
         self.config = config
         self.files = {kind: Path(path) for kind in ("json", "html") if (path := _option(config, kind))}
         self.effort = _effort(_option(config, "effort"))
+        self.detail = "plots" if "html" in self.files else None
         given = _option(config, "seed") or "0"
         worker: dict[str, Any] | None = getattr(config, "workerinput", None)
         self.seed = worker["gradproof_seed"] if worker else _seed(given)

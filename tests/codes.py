@@ -19,6 +19,8 @@ FOLDER = ROOT / "src" / "gradproof" / "codes"
 PAGE = ROOT / "docs" / "findings.md"
 # Lines of a result that say nothing about the finding, and differ between machines.
 BESIDE = re.compile(r"  (power|checked|cost|replay|skipped) ")
+# For tests/docs, which runs the code of pages.
+ELSEWHERE = "<!-- not run: tests/cli/test_codes.py runs it -->"
 HEAD = """\
 # Findings and diagnoses
 
@@ -64,7 +66,7 @@ def page() -> str:
         rows = [f"| [`{code.code}`](#{anchor(code)}) | {code.meaning} |" for code in listed]
         parts.append("\n".join(["| code | meaning |", "|---|---|", *rows, ""]))
         for code in listed:
-            body = code.text.partition("\n\n")[2].strip()
+            body = code.text.partition("\n\n")[2].strip().replace("```python", f"{ELSEWHERE}\n```python")
             parts.append(f'<a id="{anchor(code)}"></a>\n\n### {code.code}\n\n{body}\n')
     return "\n".join(parts)
 

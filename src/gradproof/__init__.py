@@ -1,7 +1,9 @@
 """gradproof tells whether a program's derivatives are right, wrong, or cannot be told, and where and by how much."""
 
+from gradproof import spaces
 from gradproof.cases import Call, Case, case
 from gradproof.check import assert_gradients, check, check_program
+from gradproof.compare import compare
 from gradproof.errors import GradcheckError, Unsupported, UsageError
 from gradproof.program import Leaf, Program
 from gradproof.result import Comparison, Diagnosis, Finding, Report, Result, Verdict
@@ -29,6 +31,8 @@ __all__ = [
     "case",
     "check",
     "check_program",
+    "compare",
+    "spaces",
     "sweep",
 ]
 __version__ = "0.1.0"

@@ -14,9 +14,9 @@ import functools
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from importlib.metadata import entry_points
 from typing import Any, Protocol
 
+from gradproof.around import Around, composed, reseeding
 from gradproof.contracts.suite import Suite
 from gradproof.errors import UsageError
 from gradproof.program import Program
@@ -29,7 +29,8 @@ BUILT_IN = {
     "numpy": "gradproof.numpy.adapter",
 }
 # The package that a program's class comes from, to the function that holds it to its framework's own contracts.
-SUITES = {"gradproof.torch": "gradproof.torch.contracts.suite"}
+SUITES = {"gradproof.torch": "gradproof.torch.contracts.suite", "gradproof.jax": "gradproof.jax.contracts.suite"}
+PLAIN = Around()
 
 
 class Adapter(Protocol):
@@ -49,6 +50,7 @@ def program_of(
     kwargs: Mapping[str, Any] | None,
     wrt: str | Sequence[str] | None,
     derivative: Any = None,
+    around: Around = PLAIN,
 ) -> Program:
     if not callable(fn):
         raise UsageError(f"the first argument must be the function to check, got {fn!r}; write check(fn, (x,))")
@@ -60,9 +62,10 @@ def program_of(
     adapters = [(framework, load()) for framework, load in _known() if sys.modules.get(framework)]
     for framework, adapter in adapters:
         if adapter.owns(fn, args, named):
+            surrounded = _surrounded(adapter, fn, around)
             if derivative is None:
-                return adapter.program_of(fn, args, named, wrt)
-            return _with_derivative(framework, adapter)(fn, args, named, wrt, derivative)
+                return adapter.program_of(surrounded, args, named, wrt)
+            return _with_derivative(framework, adapter)(surrounded, args, named, wrt, derivative)
     # Somebody says in its own words what is missing.
     if derivative is not None:
         return _with_derivative(*adapters[-1])(fn, args, named, wrt, derivative)
@@ -87,8 +90,21 @@ def suite_of(program: Program) -> Suite | None:
     return None if module is None else import_module(module).check_contracts
 
 
+def _surrounded(adapter: Adapter, fn: Callable[..., Any], around: Around) -> Callable[..., Any]:
+    """An adapter may know better how to do things around a call (`composed`), and what streams its framework has
+    (`reseeder`)."""
+    if around.plain:
+        return fn
+    reseeder = getattr(adapter, "reseeder", None)
+    before = reseeding(reseeder() if reseeder else None) if around.randomness == "reseed" else None
+    result: Callable[..., Any] = getattr(adapter, "composed", composed)(fn, before, around.after)
+    return result
+
+
 @functools.cache
 def _known() -> tuple[tuple[str, Callable[[], Adapter]], ...]:
     """Third parties come first: their arrays may be subclasses of a built-in framework's."""
+    from importlib.metadata import entry_points  # brings the half of the standard library that deals with mail
+
     others = [(entry.name, functools.cache(entry.load)) for entry in entry_points(group=GROUP)]
     return (*others, *((name, functools.partial(import_module, path)) for name, path in BUILT_IN.items()))

@@ -19,7 +19,8 @@ PATIENCE = 3
 # Fewer rows than this run one by one: starting a batch costs as much as several reverse passes, or many calls.
 FEW = 6
 FEW_VALUES = 32
-# A chunk of so many elements is tried as a whole: copying it costs less than a second batch.
+# A chunk of so many elements is tried as a whole: copying it costs less than a second batch. (Where batches of another
+# size must be compiled anew, that is so for all.)
 SMALL = 2**16
 
 Runner = Callable[[Array, Array], None]
@@ -61,6 +62,7 @@ class Lane:
     most: int
     roundoff: float
     few: int = FEW
+    small: int = SMALL
     batched: bool | None = None
     way: Way | None = None
     reason: str = ""
@@ -82,7 +84,7 @@ class Lane:
             else:
                 if self.batched is None:
                     # The trial takes a few rows of a large chunk; the rest is then run as it turned out.
-                    few = len(chunk) if chunk.size + target.size <= SMALL else FEW
+                    few = len(chunk) if chunk.size + target.size <= self.small else FEW
                     self.tried(chunk[:few], target[:few], work)
                     chunk, target = chunk[few:], target[few:]
                 if self.way is not None:

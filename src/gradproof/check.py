@@ -16,7 +16,9 @@ import numpy as np
 
 from gradproof import recording
 from gradproof.adapters import program_of
+from gradproof.around import Around
 from gradproof.audit import audit
+from gradproof.confined import confined
 from gradproof.errors import BudgetSpent, GradcheckError, Unsupported
 from gradproof.evidence.wording import budget_spent, unsupported
 from gradproof.examine import Examined
@@ -25,7 +27,9 @@ from gradproof.metered import Metered
 from gradproof.program import Program, offers_of
 from gradproof.reference.steps import signed
 from gradproof.result import Cost, Result, Verdict, worst_of
-from gradproof.settings import Budget, Detail, Effort, Settings, Tolerance
+from gradproof.settings import Budget, Detail, Effort, Randomness, Settings, Tolerance
+from gradproof.spaces import Space
+from gradproof.surrogate import Surrogate
 
 
 def check(
@@ -44,6 +48,11 @@ def check(
     detail: Detail = "summary",
     nondet_tol: float = 0.0,
     contracts: str | Sequence[str] = "all",
+    bounds: Any = None,
+    spaces: Mapping[str, Space] | None = None,
+    output_map: Callable[..., Any] | None = None,
+    randomness: Randomness = "detect",
+    expected_gradient_of: Callable[..., Any] | None = None,
 ) -> Result:
     """Tell whether the derivatives of `fn` at these arguments are right. Never raises for a wrong gradient.
 
@@ -64,6 +73,13 @@ def check(
         evaluations more).
     nondet_tol: how far two runs of the function, or of its backward, may be apart (beyond rounding).
     contracts: properties to check beside the numbers, such as `("linear", "pure")`. Default: all that apply; `"none"`.
+    bounds: (low, high) of all arguments, or of each by path; None is open. Nothing is evaluated outside.
+    spaces: of arguments, by path: see `gradproof.spaces`. `{"args[0]": Symmetric()}` is perturbed symmetrically.
+    output_map: applied to the outputs before anything is compared, as `output_map(*outputs)`: for what they leave
+        open, such as the signs of eigenvectors.
+    randomness: `"detect"` names a random function; `"reseed"` gives every call the same random numbers.
+    expected_gradient_of: the function whose derivative `fn` is meant to have, where that is not `fn` itself: the
+        identity for a straight-through estimator, a smooth one for a surrogate gradient.
     """
     settings = Settings.validated(
         modes=modes,
@@ -72,13 +88,20 @@ def check(
         tolerance=tolerance,
         seed=recording.seed(seed),
         budget=budget,
-        detail=detail,
+        detail=recording.detail(detail),
         nondet_tol=nondet_tol,
         contracts=contracts,
+        bounds=bounds,
+        spaces=spaces,
+        randomness=randomness,
     )
     state = random.getstate()  # adapters look after their frameworks' streams; this one belongs to none
     try:
-        return recording.told(check_program(program_of(fn, args, kwargs, wrt, derivative), settings))
+        around = Around.asked(output_map, settings.randomness)
+        program = program_of(fn, args, kwargs, wrt, derivative, around)
+        if expected_gradient_of is not None:
+            program = Surrogate(program, program_of(expected_gradient_of, args, kwargs, wrt, None, around))
+        return recording.told(check_program(program, settings))
     finally:
         random.setstate(state)
 
@@ -98,7 +121,7 @@ def check_program(program: Program, settings: Settings) -> Result:
     started = time.perf_counter()
     settings = replace(settings, order=max(settings.order, offers_of(program).order))
     generator = np.random.default_rng(settings.seed)
-    metered = Metered(program, settings.budget, started)
+    metered = Metered(confined(program, settings.bounds, settings.spaces), settings.budget, started)
     examined = Examined()
     for order in range(1, settings.order + 1):
         try:

@@ -1,75 +1,225 @@
-"""Analytic against numeric: tolerances, and the verdict on every entry.
+"""compare(): one implementation against another, such as a fused kernel against the plain formula.
 
-Two numbers are never merged: the tolerance says how much deviation the user accepts, the error bar how well the
-numeric side is known. Beyond both: WRONG. Within the tolerance, or within a bar that is itself within the tolerance:
-right. A bar wider than the tolerance, and no clear excess: UNDECIDED.
+No low-precision result is exact, so the question is whether `fn` is about as exact as the plain `reference` is in the
+same precision. The truth is the reference in float64; the plain reference's own error is the yardstick.
 """
 
 from __future__ import annotations
 
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gradproof import precision
-from gradproof.program import Array, Program
-from gradproof.reference.estimate import Estimate
-from gradproof.settings import Settings, Tolerance
+from gradproof import recording
+from gradproof.adapters import program_of
+from gradproof.agreement import Mask
+from gradproof.errors import Unsupported, UsageError
+from gradproof.evidence.gathered import restricted
+from gradproof.evidence.wording import unsupported
+from gradproof.norms import largest, rms
+from gradproof.precision import DOUBLE, Precision, coarsest, of
+from gradproof.program import Array, Leaf, Program, Spot
+from gradproof.reference.steps import signed
+from gradproof.result import Comparison, Cost, Entry, Finding, Place, Result, Table, Verdict, worst_of
+from gradproof.settings import Settings
 
-Mask = NDArray[np.bool_]
-
-# Default relative tolerance: 1e-5 in double; below that a multiple of the format's own rounding error, which grows
-# with the logarithm of the number of terms that a gradient entry may sum.
-DOUBLE_TOLERANCE = 1e-5
-ROUNDINGS = {"float32": 1024.0, "float16": 16.0, "bfloat16": 8.0}
-
-# One bar in some hundred is too narrow by chance. Where the bar is within the tolerance, the tolerance makes up for it;
-# where it is not, an excess is clear only beyond this many bars.
-CLEAR = 4.0
-
-
-def tolerance_for(settings: Settings, program: Program) -> Tolerance:
-    if settings.tolerance is not None:
-        return settings.tolerance
-    coarsest = precision.coarsest(program.inputs + program.outputs)
-    # What differs from run to run cannot be judged more closely than that.
-    absolute = settings.nondet_tol
-    if coarsest is precision.DOUBLE:
-        return Tolerance(relative=DOUBLE_TOLERANCE, absolute=absolute)
-    terms = max(program.point.size, program.value.size, 2)
-    relative = ROUNDINGS[coarsest.name] * coarsest.roundoff * (1.0 + np.log2(terms) / 8.0)
-    return Tolerance(relative=relative, absolute=absolute)
-
-
-def entry_tolerance(numeric: Array, scale: float | Array, tolerance: Tolerance) -> Array:
-    """What the tolerance grants to each entry of a block whose rms is `scale`."""
-    result: Array = np.abs(numeric)
-    result *= tolerance.relative
-    np.maximum(result, np.minimum(tolerance.of_block * scale, tolerance.ceiling), out=result)
-    if tolerance.absolute:
-        result += tolerance.absolute
-    return result
+# Where the yardstick happens to be exact, `fn` may still round: so many times, and typically so many times.
+ROUNDINGS, TYPICAL_ROUNDINGS = 4.0, 1.0
+# How many wrong entries of a leaf are named, worst first.
+NAMED = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
-    """The entries of a block that are wrong, and those that cannot be told."""
+class Triple:
+    """The same program three times: as it is judged, as plain as can be, and the latter in float64."""
 
-    wrong: Mask
-    undecided: Mask
+    judged: Program
+    plain: Program
+    exact: Program
+
+    @property
+    def form(self) -> Precision:
+        return coarsest(self.judged.inputs + self.judged.outputs)
+
+    def roundings(self, least: float) -> float:
+        """Relative to the size of the numbers. In float64 there is nothing wider, and no yardstick."""
+        return (DOUBLE.roundings if self.form is DOUBLE else least) * self.form.roundoff
 
 
-def judge(analytic: Array, numeric: Estimate, tolerance: Array) -> Judgement:
-    """Judge entry by entry. An analytic number that is not finite is wrong wherever the numeric side is known."""
+def compare(
+    fn: Callable[..., Any],
+    reference: Callable[..., Any],
+    args: Any = (),
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    wrt: str | Sequence[str] | None = None,
+    multiple: float = 2.0,
+    probes: int = 4,
+    seed: int | None = None,
+) -> Result:
+    """Tell whether outputs and gradients of `fn` are as good as those of `reference`, called with the same arguments.
+
+    fn: what is to be judged: fused, compiled, on a GPU, in low precision.
+    reference: the same function written plainly. It must run in float64 too: that is the truth.
+    multiple: how many times the error of the plain reference, in the arguments' own precision, `fn` may have.
+    probes: random cotangents for each output; the gradients of all of them are compared entry by entry.
+    wrt, seed: as for `check`.
+    """
+    if not multiple >= 1:
+        raise UsageError(f"multiple={multiple!r} is not understood; write a number >= 1, such as multiple=2.0")
+    settings = Settings.validated(effort=probes, seed=recording.seed(seed))
+    if not isinstance(settings.effort, int):
+        raise UsageError(f"probes={probes!r} is not understood; write a whole number >= 1, such as probes=4")
+    started = time.perf_counter()
+    state = random.getstate()
+    try:
+        judged, plain = (program_of(one, args, kwargs, wrt) for one in (fn, reference))
+        name = f"{judged.name} against {plain.name}"
+        comparisons, findings = _compared(judged, plain, multiple, settings)
+    finally:
+        random.setstate(state)
+    tallies = (judged.tally, plain.tally)
+    result = Result(
+        name=name,
+        verdict=worst_of([one.verdict for one in comparisons] + [one.verdict for one in findings]),
+        comparisons=comparisons,
+        findings=findings,
+        skipped=judged.skipped,
+        notes=(
+            f"allowed are {multiple:g} times the errors of {plain.name} in {_formats(plain)}; float64 is the truth",
+        ),
+        power=None,
+        cost=Cost(
+            sum(one.evaluations for one in tallies),
+            sum(one.pulls for one in tallies),
+            sum(one.pushes for one in tallies),
+            time.perf_counter() - started,
+        ),
+        seed=settings.seed,
+        settings=settings,
+    )
+    return recording.told(result)
+
+
+def _formats(program: Program) -> str:
+    return ", ".join(dict.fromkeys(leaf.dtype for leaf in program.inputs + program.outputs))
+
+
+def _compared(
+    judged: Program, plain: Program, multiple: float, settings: Settings
+) -> tuple[tuple[Comparison, ...], tuple[Finding, ...]]:
+    different = _other_structure(judged, plain)
+    if different is not None:
+        return (), (different,)
+    try:
+        triple = Triple(judged, plain, plain.widened())
+    except Unsupported as reason:
+        sentence = f"{plain.name} is no reference: {reason}"
+        hint = (
+            "Write the reference so that it runs on float64 arguments: no casts to a fixed dtype, no captured tensors."
+        )
+        return (), (Finding("no-reference", Verdict.UNDECIDED, Place(), sentence, hint),)
+    found = [_values(triple, leaf, multiple) for leaf in judged.outputs]
+    missing: tuple[Finding, ...] = ()
+    try:
+        found += _gradients(triple, multiple, settings)
+    except Unsupported as reason:
+        missing = (unsupported("reverse mode", str(reason), Verdict.RIGHT),)
+    findings = tuple(_finding(one, triple) for one in found if one.verdict is Verdict.WRONG)
+    return tuple(found), findings + missing
+
+
+def _other_structure(judged: Program, plain: Program) -> Finding | None:
+    """Inputs are the same arguments, but the parameters of a compiled module go by other names; shapes must agree."""
+    for what, ours, theirs in (("inputs", judged.inputs, plain.inputs), ("outputs", judged.outputs, plain.outputs)):
+        if [(leaf.shape, leaf.is_complex) for leaf in ours] != [(leaf.shape, leaf.is_complex) for leaf in theirs]:
+            ours_, theirs_ = (", ".join(f"{leaf.path} {leaf.shape}" for leaf in side) for side in (ours, theirs))
+            sentence = f"the {what} differ: {judged.name} has {ours_ or 'none'}, {plain.name} has {theirs_ or 'none'}"
+            return Finding("structure-differs", Verdict.WRONG, Place(), sentence)
+    return None
+
+
+def _values(triple: Triple, leaf: Leaf, multiple: float) -> Comparison:
+    sides = tuple(one.value[None, leaf.span] for one in (triple.judged, triple.plain, triple.exact))
+    return _judged(triple, sides, (leaf, leaf), multiple)
+
+
+def _gradients(triple: Triple, multiple: float, settings: Settings) -> list[Comparison]:
+    """J^T w for every output leaf; one at a time, as the user would. Cotangents are numbers of the output's format."""
+    generator = np.random.default_rng(settings.seed)
+    assert isinstance(settings.effort, int)
+    drawn = [signed(generator, triple.judged.value.size) for _ in range(settings.effort)]
+    result = []
+    for output in triple.judged.outputs:
+        rows = [restricted(of(output.dtype).round(one), output.span) for one in drawn]
+        pulled = [np.vstack([side.pull(row) for row in rows]) for side in (triple.judged, triple.plain, triple.exact)]
+        result += [
+            _judged(triple, tuple(one[:, leaf.span] for one in pulled), (output, leaf), multiple)
+            for leaf in triple.judged.inputs
+        ]
+    return result
+
+
+def _judged(triple: Triple, sides: tuple[Array, ...], pair: tuple[Leaf, Leaf], multiple: float) -> Comparison:
+    """Every entry against the largest error of the yardstick, and all of them together against its typical error."""
+    judged, plain, exact = sides
     with np.errstate(invalid="ignore"):
-        deviation, bar = numeric.distance(analytic), numeric.bar
-        known = bar <= tolerance
-        if known.all():
-            wrong = ~(deviation <= tolerance)
-            if wrong.any():
-                wrong &= ~(deviation <= tolerance + bar)
-            return Judgement(wrong, np.zeros_like(known))
-        slack = np.where(known, tolerance + bar, tolerance + CLEAR * bar)
-        wrong = ~(deviation <= slack) & (np.isfinite(deviation) | known) & np.isfinite(bar)
-    return Judgement(wrong, ~(known | wrong))
+        error, yardstick = np.abs(judged - exact), np.abs(plain - exact)
+    scale = rms(exact)
+    tolerance = multiple * largest(np.nan_to_num(yardstick, posinf=0.0)) + triple.roundings(ROUNDINGS) * np.maximum(
+        np.abs(np.nan_to_num(exact, posinf=0.0, neginf=0.0)), scale
+    )
+    same = (judged == exact) | (judged == plain) | (np.isnan(judged) & np.isnan(plain))
+    wrong = ~(error <= tolerance) & ~same
+    typical = multiple * rms(yardstick) + triple.roundings(TYPICAL_ROUNDINGS) * scale
+    if not wrong.any() and rms(error) > typical:
+        wrong, tolerance = (error > typical) & ~same, np.full_like(error, typical)
+    output, leaf = pair
+    return Comparison(
+        order=1,
+        mode="value" if output is leaf else "gradient",
+        output=output,
+        input=leaf,
+        scope="entries" if output is leaf else "probes",
+        source=Table(judged, exact, yardstick, tolerance),
+        verdict=Verdict.WRONG if wrong.any() else Verdict.RIGHT,
+        found=_worst(wrong, Table(judged, exact, yardstick, tolerance), pair),
+        wrong=int(np.count_nonzero(wrong.any(axis=0))),
+        entries=leaf.size,
+    )
+
+
+def _worst(wrong: Mask, table: Table, pair: tuple[Leaf, Leaf]) -> tuple[Entry, ...]:
+    output, leaf = pair
+    with np.errstate(invalid="ignore", over="ignore"):
+        times = np.abs(table.analytic - table.numeric) / (table.tolerance + 1e-300)
+    rank = np.where(wrong, np.nan_to_num(times, nan=np.inf, posinf=np.inf), -1.0)
+    order = np.argsort(-rank, axis=None, kind="stable")[: min(NAMED, int(np.count_nonzero(wrong)))]
+    found = []
+    for at in zip(*np.unravel_index(order, rank.shape), strict=True):
+        spot = leaf.spot(leaf.start + int(at[1]))
+        place = Place(spot, None) if output is leaf else Place(Spot(output.path), spot)
+        numbers = (float(one[at]) for one in (table.analytic, table.numeric, table.bar, table.tolerance))
+        found.append(Entry(place, *numbers))
+    return tuple(found)
+
+
+def _finding(comparison: Comparison, triple: Triple) -> Finding:
+    worst = comparison.found[0]
+    value = comparison.mode == "value"
+    what = f"{worst.place}" if value else f"the gradient {worst.place}"
+    yardstick, error = rms(comparison.bar), rms(comparison.analytic - comparison.numeric)
+    sentence = (
+        f"{what} is {worst.analytic:.6g}, in float64 it is {worst.numeric:.6g}; off by {worst.deviation:.3g} here and "
+        f"by {error:.3g} typically, where {triple.plain.name} is off by {largest(comparison.bar):.3g} at most and by "
+        f"{yardstick:.3g} typically"
+    )
+    if value:
+        hint = "Look at what is computed in a narrower format, or summed in another order."
+        return Finding("value-differs", Verdict.WRONG, worst.place, sentence, hint)
+    hint = "The outputs may well agree: look at the backward of this input, and at the formats that it computes in."
+    return Finding("gradient-differs", Verdict.WRONG, worst.place, sentence, hint)

@@ -2,34 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from gradproof.adapters import suite_of
-from gradproof.compare import tolerance_for
+from gradproof.agreement import tolerance_for
+from gradproof.bounds import limits_of
 from gradproof.contracts.adjoint import blocks, check_adjoint
 from gradproof.contracts.linear import check_linear, combination, loudness
 from gradproof.contracts.repeatable import check_pulls, check_values
 from gradproof.contracts.suite import Kept, Terms
 from gradproof.contracts.symmetric import check_symmetric, check_symmetric_by_probes
-from gradproof.diagnose.findings import explained, mismatches
+from gradproof.diagnose.findings import explained, mismatches, only_in, only_rounding
 from gradproof.errors import BudgetSpent, Unsupported
 from gradproof.evidence import exhaustive, probes, sparse
 from gradproof.evidence.gathered import Gathered, Task
 from gradproof.evidence.measure import draw, measure
 from gradproof.evidence.nans import not_finite
+from gradproof.evidence.native import departures
 from gradproof.evidence.plan import PROBES, Plan, plans
 from gradproof.evidence.sums import Sums, modes, pulls, pushes
 from gradproof.evidence.trace import trace
-from gradproof.evidence.wording import budget_spent, undecided, unsupported, worded
+from gradproof.evidence.wording import budget_spent, imprecise, overflow, undecided, unsupported, worded
 from gradproof.metered import Metered
 from gradproof.picture import Trace
+from gradproof.precision import DOUBLE, SINGLE, coarsest
 from gradproof.program import Array, offers_of
 from gradproof.reference.complexstep import ComplexStep
 from gradproof.reference.steps import coordinate_steps, fixed_steps, signed
 from gradproof.reference.widest import widest
-from gradproof.result import Comparison, Finding, Power, Verdict
+from gradproof.result import Comparison, Finding, Power, Verdict, worst_of
 from gradproof.settings import MODES, Settings
 
 
@@ -43,6 +48,10 @@ class Examined:
     power: Power | None = None
     empty: bool = False
     traces: tuple[Trace, ...] = ()
+
+    @property
+    def verdict(self) -> Verdict:
+        return worst_of([one.verdict for one in self.comparisons] + [one.verdict for one in self.findings])
 
     def joined(self, other: Examined) -> Examined:
         weaker = max((p for p in (self.power, other.power) if p), key=lambda power: power.relative, default=None)
@@ -62,9 +71,22 @@ def examine(program: Metered, settings: Settings, order: int, generator: np.rand
     findings = check_values(program, settings.nondet_tol)
     if findings:
         return Examined(findings=findings)
-    reference, note = widest(program)
+    try:
+        reference, note = widest(program, generator)
+        task = _task(program, reference, settings, order, generator)
+        own = partial(_own_contracts, task, program, settings)
+        if reference is program:
+            return _judged(task, settings, note, own)
+        return _judged_in_both(task, settings, note, own)
+    except BudgetSpent as spent:
+        return Examined(findings=(budget_spent(str(spent)),), notes=program.notes)
+
+
+def _task(program: Metered, reference: Metered, settings: Settings, order: int, generator: np.random.Generator) -> Task:
     steps = coordinate_steps(reference) if settings.step is None else fixed_steps(reference, settings.step)
-    task = Task(
+    limits = limits_of(program, settings.bounds)
+    steps = steps if limits is None else limits.shortened(steps)
+    return Task(
         program,
         reference,
         settings.modes or tuple(mode for mode in MODES if mode in offers_of(program).modes),
@@ -75,7 +97,43 @@ def examine(program: Metered, settings: Settings, order: int, generator: np.rand
         settings.contracts,
         settings.nondet_tol,
         ComplexStep.of(reference, steps, settings.seed),
+        limits,
     )
+
+
+def _judged_in_both(task: Task, settings: Settings, note: tuple[str, ...], own: Callable[[], Kept]) -> Examined:
+    """Below double precision: the rule in float64, then its numbers in their own format against those. Where the two
+    do not give the same derivatives, those in their own format are what the user asked about."""
+    wide = replace(task, program=task.reference, tolerance=tolerance_for(settings, task.reference))
+    rule = _judged(wide, settings, note, Kept)
+    form = coarsest(task.program.inputs + task.program.outputs)
+    found = departures(task, plans(task.program, settings)[-1].probes)
+    beyond = [one for one in found if one.steady or one.scattered]
+    remarks = tuple(overflow(one, form) for one in found if one.overflow)
+    # What is not known to the digits of float64, or rounded there, may be right to those of the format.
+    rounded = rule.verdict is Verdict.WRONG and only_rounding(rule.findings, rule.comparisons, task.tolerance.relative)
+    if beyond or rounded or rule.verdict is Verdict.UNDECIDED:
+        native = _judged(task, settings, note, own)
+        if not beyond and native.verdict is Verdict.RIGHT:
+            return native
+        # Half precision has so few digits that what scatters is no mistake, nor in float32 where no entry is off.
+        clear = form.bits >= SINGLE.bits and any(one.verdict is Verdict.WRONG for one in native.comparisons)
+        if beyond and (clear or settings.tolerance is not None or any(one.steady for one in beyond)):
+            said = native.findings if rule.verdict is Verdict.WRONG else only_in(form, native.findings, beyond)
+            return replace(native, findings=said)
+        remarks += tuple(imprecise(one, form) for one in beyond)
+    kept = own()
+    return replace(
+        rule,
+        findings=rule.findings + remarks + explained(task, kept.findings),
+        notes=rule.notes + kept.notes,
+        power=rule.power and rule.power.at_least(task.tolerance.relative),
+    )
+
+
+def _judged(task: Task, settings: Settings, note: tuple[str, ...], own: Callable[[], Kept]) -> Examined:
+    """One program, one tolerance: gather what the plans ask for, and say what was found."""
+    program = task.program
     gathered: Gathered | None = None
     reason = ""
     for plan in plans(program, settings):
@@ -83,20 +141,20 @@ def examine(program: Metered, settings: Settings, order: int, generator: np.rand
             gathered, reason = _gathered(task, plan, settings), plan.reason
         except BudgetSpent as spent:
             if gathered is None:
-                return Examined(findings=(budget_spent(str(spent)),), notes=program.notes)
+                raise
             reason += f"; {spent}"
     assert gathered is not None
-    findings += not_finite(task) + gathered.findings
+    findings = not_finite(task) + gathered.findings
     if not gathered.comparisons and all(finding.verdict is Verdict.RIGHT for finding in findings):
-        findings += (unsupported(f"a derivative of order {order}", "no mode of it exists", Verdict.UNSUPPORTED),)
-    kept = _own_contracts(task, program, settings)
+        findings += (unsupported(f"a derivative of order {task.order}", "no mode of it exists", Verdict.UNSUPPORTED),)
+    kept = own()
     findings = explained(task, findings + kept.findings)
     findings += mismatches(task, gathered.comparisons, findings)
     findings += tuple(undecided(c) for c in gathered.comparisons if c.verdict is Verdict.UNDECIDED)
     findings = worded(findings, offers_of(program).words)
-    prefix = f"order {order}: " if settings.order > 1 else ""
+    prefix = f"order {task.order}: " if settings.order > 1 else ""
     # A stream of its own, so that asking for plots changes no verdict.
-    stream = np.random.default_rng([settings.seed, order])
+    stream = np.random.default_rng([settings.seed, task.order])
     traces = trace(task, gathered.comparisons, findings, stream) if settings.detail == "plots" else ()
     exact = task.exact.notes if task.exact else ()
     notes = (prefix + reason, *note, *exact, *program.notes, *kept.notes)
@@ -108,7 +166,7 @@ def _own_contracts(task: Task, program: Metered, settings: Settings) -> Kept:
     if task.order > 1 or "reverse" not in task.modes or not settings.contracts:
         return Kept()
     # A stream of its own: what else is drawn does not depend on the contracts.
-    generator = np.random.default_rng((settings.seed, len(settings.contracts)))
+    generator = np.random.default_rng((settings.seed, 0))
     suite = suite_of(program.inner)
     try:
         if suite is not None:
@@ -182,37 +240,44 @@ def _rows(task: Task) -> tuple[Array, tuple[Finding, ...]]:
     expected = np.einsum("k,ki->i", mixed, rows)
     findings: tuple[Finding, ...] = ()
     if "linear" in task.contracts:
-        findings = check_linear(program, mixed, alone, expected, task.tolerance, task.nondet_tol) or check_linear(
-            program, quiet * mixed, pulled[-1], quiet * expected, task.tolerance, task.nondet_tol
-        )
+        narrow = coarsest(program.inputs) is not DOUBLE
+        size = np.sqrt(np.einsum("k,ki->i", mixed**2, rows**2)) if narrow else None
+        findings = check_linear(program, mixed, alone, expected, task.tolerance, task.nondet_tol, size)
+        if not findings:
+            quietly = None if size is None else quiet * size
+            findings = check_linear(
+                program, quiet * mixed, pulled[-1], quiet * expected, task.tolerance, task.nondet_tol, quietly
+            )
     return np.ascontiguousarray(rows.T), findings
 
 
 def _probe(task: Task, plan: Plan, settings: Settings) -> Gathered:
     """A few signed probes of all leaves at once."""
     drawn = [draw(task) for _ in range(plan.probes)]
+    flat = [part for parts in drawn for part in parts]
     findings: tuple[Finding, ...] = ()
-    analytic: list[dict[str, Sums]] = [{} for _ in drawn]
+    analytic: list[list[dict[str, Sums]]] = [[{} for _ in parts] for parts in drawn]
     for mode in task.modes:
         try:
             if mode == "reverse":
-                sums, found = pulls(task, drawn)
+                sums, found = pulls(task, flat)
                 findings += found
             else:
-                sums = pushes(task, drawn)
+                sums = pushes(task, flat)
         except Unsupported as missing:
             findings += (_missing(mode, missing, settings),)
             continue
-        for one, its in zip(analytic, sums, strict=True):
+        for one, its in zip((side for parts in analytic for side in parts), sums, strict=True):
             one[mode] = its
-    if not analytic[0] or any(finding.verdict is Verdict.WRONG for finding in findings):
+    if not analytic[0][0] or any(finding.verdict is Verdict.WRONG for finding in findings):
         # A backward that is not even linear has no Jacobian to look for entries in.
         return Gathered((), findings, None)
     gathered = probes.gather(task, measure(task, drawn, analytic))
     if gathered.plainly_right:
-        if "adjoint" in task.contracts and len(analytic[0]) == 2:
-            findings += check_adjoint(task.program, modes(task, drawn, analytic), gathered.comparisons, task.tolerance)
-        if "symmetric" in task.contracts and task.order > 1 and "reverse" in analytic[0]:
+        sides = [side for parts in analytic for side in parts]
+        if "adjoint" in task.contracts and len(sides[0]) == 2:
+            findings += check_adjoint(task.program, modes(task, flat, sides), gathered.comparisons, task.tolerance)
+        if "symmetric" in task.contracts and task.order > 1 and "reverse" in sides[0]:
             findings += check_symmetric_by_probes(task.program, task.generator, task.tolerance)
     return gathered.with_findings(findings)
 

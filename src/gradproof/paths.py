@@ -8,17 +8,17 @@ from collections.abc import Sequence
 from gradproof.errors import UsageError
 
 
-def matching(wrt: object, paths: Sequence[str]) -> frozenset[str]:
-    """The paths that some pattern matches; a pattern that matches none is refused."""
+def matching(wrt: object, paths: Sequence[str], option: str = "wrt") -> frozenset[str]:
+    """The paths that some pattern matches; a pattern that matches none is refused. `option` is whose patterns."""
     wanted: set[str] = set()
     for pattern in _patterns(wrt):
         matcher = _compiled(pattern.removesuffix(".values()"))  # how findings name what a sparse tensor stores
         hits = [path for path in paths if matcher.fullmatch(path)]
         if not hits:
             available = ", ".join(paths) or "none"
-            example = f": wrt={paths[0]!r}" if paths else ""
+            example = f": {option}={paths[0]!r}" if paths and option == "wrt" else ""
             raise UsageError(
-                f"wrt={pattern!r} matches no floating or complex leaf; available: {available}; "
+                f"{option}={pattern!r} matches no floating or complex leaf; available: {available}; "
                 f"write one of them{example}"
             )
         wanted.update(hits)

@@ -123,6 +123,47 @@ def heat_map(excess: Array, numbers: tuple[Array, Array, Array, Array], tiles: i
     )
 
 
+def sparse_map(
+    excess: Array,
+    numbers: tuple[Array, Array, Array, Array],
+    where: tuple[NDArray[np.intp], NDArray[np.intp]],
+    shape: tuple[int, int],
+    tiles: int = SIDE * SIDE,
+) -> HeatMap:
+    """The same of a table that holds some entries of a block of `shape`; all others are zero on both sides."""
+    grid = grid_for(shape, tiles)
+    rows, columns = where
+    # The tile whose cut in `_worst` holds the entry: the largest k with size * k // grid <= index.
+    down = ((rows + 1) * grid[0] - 1) // max(shape[0], 1)
+    across = ((columns + 1) * grid[1] - 1) // max(shape[1], 1)
+    worst = np.full(grid[0] * grid[1], -1)
+    order = np.argsort(excess, kind="stable")
+    worst[(down * grid[1] + across)[order]] = order  # of several in one tile, the last stays: the largest
+    known = worst >= 0
+    starts = np.add.outer(_cuts(shape[0], grid[0]) * shape[1], _cuts(shape[1], grid[1])).ravel()
+    offset = np.where(known, (rows * shape[1] + columns)[worst] if rows.size else 0, starts)
+
+    def taken(array: Array, digits: int) -> tuple[float, ...]:
+        return _rounded(np.where(known, array[worst], 0.0) if array.size else np.zeros(known.size), digits)
+
+    analytic, numeric, bar, tolerance = numbers
+    return HeatMap(
+        shape,
+        grid,
+        () if grid == shape else tuple(int(one) for one in offset),
+        taken(excess, FEW_DIGITS),
+        taken(analytic, DIGITS),
+        taken(numeric, DIGITS),
+        taken(bar, FEW_DIGITS),
+        taken(tolerance, FEW_DIGITS),
+    )
+
+
+def _cuts(size: int, count: int) -> NDArray[np.intp]:
+    """Where each of `count` tiles begins."""
+    return np.arange(count) * size // max(count, 1)
+
+
 def grid_for(shape: tuple[int, int], tiles: int) -> tuple[int, int]:
     """At most `tiles` tiles, at most 64 a side, the longer side cut first."""
     rows, columns = min(shape[0], SIDE), min(shape[1], SIDE)

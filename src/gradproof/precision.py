@@ -12,11 +12,14 @@ from gradproof.program import Array, Leaf
 
 @dataclass(frozen=True, slots=True)
 class Precision:
-    """A binary floating-point format: `bits` of significand, counting the hidden one."""
+    """A binary floating-point format: `bits` of significand, counting the hidden one; the largest number, and the
+    spacing of the smallest ones. `roundings`: how many of them a derivative in this format may be off by."""
 
     name: str
     bits: int
     largest: float
+    smallest: float
+    roundings: float
 
     @property
     def roundoff(self) -> float:
@@ -31,10 +34,11 @@ class Precision:
         return np.asarray(np.ldexp(np.rint(np.ldexp(significand, self.bits)), exponent - self.bits))
 
 
-DOUBLE = Precision("float64", 53, 1.7976931348623157e308)
-SINGLE = Precision("float32", 24, 3.4028234663852886e38)
-HALF = Precision("float16", 11, 65504.0)
-BRAIN = Precision("bfloat16", 8, 3.3895313892515355e38)
+# Kernels in half precision round once at the end, those in float32 all the way; hence the numbers of roundings.
+DOUBLE = Precision("float64", 53, 1.7976931348623157e308, 2.0**-1074, 1024.0)
+SINGLE = Precision("float32", 24, 3.4028234663852886e38, 2.0**-149, 1024.0)
+HALF = Precision("float16", 11, 65504.0, 2.0**-24, 16.0)
+BRAIN = Precision("bfloat16", 8, 3.3895313892515355e38, 2.0**-133, 8.0)
 
 _BY_DTYPE = {
     "float64": DOUBLE,

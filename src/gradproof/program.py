@@ -61,6 +61,11 @@ class Leaf:
             part = "imag" if imaginary else "real"
         return Spot(self.path, tuple(int(i) for i in np.unravel_index(offset, self.shape)), part)
 
+    def coordinate(self, spot: Spot) -> int:
+        """The reverse: where a named entry of this leaf stands in the whole vector."""
+        offset = int(np.ravel_multi_index(spot.index, self.shape)) if spot.index else 0
+        return self.start + (2 * offset + (spot.part == "imag") if self.is_complex else offset)
+
 
 @dataclass(frozen=True, slots=True)
 class Spot:

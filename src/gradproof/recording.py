@@ -1,5 +1,5 @@
-"""Somebody around a check who wants to know of it: a test run. It also says what seed and effort to take where the
-caller leaves them open.
+"""Somebody around a check who wants to know of it: a test run. It also says what seed, effort and detail to take where
+the caller leaves them open.
 
 The plugin of pytest imports nothing of gradproof, so it does not register here. It is looked up: a module of `HOSTS`
 that is loaded, and whose `host` is not None.
@@ -11,7 +11,7 @@ import sys
 from typing import Protocol, cast
 
 from gradproof.result import Result
-from gradproof.settings import Effort
+from gradproof.settings import Detail, Effort
 
 HOSTS = ("gradproof_pytest",)
 
@@ -21,6 +21,7 @@ class Host(Protocol):
 
     seed: int | None
     effort: Effort | None
+    detail: Detail | None
 
     def heard(self, result: Result) -> None: ...
 
@@ -43,6 +44,12 @@ def effort(given: Effort) -> Effort:
     """The caller's; where that is "auto", the host's."""
     host = _host()
     return host.effort if given == "auto" and host is not None and host.effort is not None else given
+
+
+def detail(given: Detail) -> Detail:
+    """The caller's; where that is "summary", the host's: a page needs what plots show."""
+    host = _host()
+    return host.detail if given == "summary" and host is not None and host.detail is not None else given
 
 
 def told(result: Result) -> Result:

@@ -2,38 +2,30 @@
 
 from __future__ import annotations
 
-import enum
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gradproof.environment import here
 from gradproof.errors import GradcheckError
-from gradproof.picture import SIDE, Digest, HeatMap, Trace, heat_map, in_tolerances
+from gradproof.picture import SIDE, Digest, HeatMap, Trace, in_tolerances
 from gradproof.program import Array, Leaf, Skipped, Spot
 from gradproof.settings import Settings
+from gradproof.table import Table
+from gradproof.verdict import Verdict, worst_of
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
-class Verdict(enum.Enum):
-    """The answer, ordered by how loudly it must be said (`worst_of` takes the loudest)."""
-
-    RIGHT = "right"
-    UNSUPPORTED = "unsupported"
-    UNDECIDED = "undecided"
-    WRONG = "wrong"
-    ERROR = "error"
-
-    def __str__(self) -> str:
-        return self.name
-
-
-_LOUDNESS = {verdict: rank for rank, verdict in enumerate(Verdict)}
-
-
-def worst_of(verdicts: Sequence[Verdict]) -> Verdict:
-    return max(verdicts, key=_LOUDNESS.__getitem__, default=Verdict.RIGHT)
+__all__ = [
+    "Comparison", "Cost", "Diagnosis", "Entry", "Finding", "Place", "Power", "Report", "Result", "Table", "Verdict",
+    "worst_of",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,31 +85,17 @@ class Entry:
         return float(in_tolerances(np.array(self.deviation), np.array(self.tolerance)))
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Table:
-    """Both sides of a comparison, number by number; `spread` is that of an `Entry`, None where all are zero."""
-
-    analytic: Array
-    numeric: Array
-    bar: Array
-    tolerance: Array
-    spread: Array | None = None
-
-    def __call__(self) -> Table:
-        """A table is its own source."""
-        return self
-
-
 @dataclass(frozen=True, eq=False)
 class Comparison:
     """One (output leaf, input leaf) block of the Jacobian in one mode.
 
     `scope` is "entries" when every entry of the block was compared (the arrays then have the shape
-    (output size, input size)), or "probes" when random combinations of all entries were (arrays of one number each
-    probe). They are made by `source` when somebody asks for them; in a stored report `source` is a `Digest`, which
-    keeps a picture of them instead. `found` lists the single entries that were adjudicated WRONG, worst first; `wrong`
-    counts the wrong ones among those looked at; `strongest` is the largest derivative of a block that is right, where a
-    wrong gradient would show most clearly.
+    (output size, input size)), "pattern" when those that a sparse Jacobian stores were, the rest found zero (one number
+    each), or "probes" when random combinations of all entries were (one number each). The arrays are made by `source`
+    when somebody asks for them; in a stored report `source` is a `Digest`, which keeps a picture of them instead.
+    `found` lists the single entries that were adjudicated WRONG, worst first; `wrong` counts the wrong ones among those
+    looked at; `strongest` is the largest derivative of a block that is right, where a wrong gradient would show most
+    clearly.
     """
 
     order: int
@@ -163,8 +141,7 @@ class Comparison:
 
     @cached_property
     def deviation(self) -> Array:
-        deviation: Array = np.abs(self.analytic - self.numeric)
-        return deviation if self.spread is None else np.maximum(deviation - self.spread, 0.0)
+        return self._table.deviation
 
     @cached_property
     def digits(self) -> float:
@@ -186,14 +163,24 @@ class Comparison:
             return self.worst.excess
         if isinstance(self.source, Digest):
             return self.source.excess
-        return float(np.max(in_tolerances(self.deviation, self.tolerance), initial=0.0))
+        return float(np.max(self._table.excess, initial=0.0))
 
     def picture(self, tiles: int = SIDE * SIDE) -> HeatMap:
         """The numbers as a heat map of at most so many tiles."""
         if isinstance(self.source, Digest):
             return self.source.picture.within(tiles)
-        excess = in_tolerances(self.deviation, self.tolerance)
-        return heat_map(excess, (self.analytic, self.numeric, self.bar, self.tolerance), tiles)
+        shape, table = (self.output.size, self.input.size), self._table
+        return (table if table.where is None else table.joined(self._found)).picture(shape, tiles)
+
+    @property
+    def _found(self) -> Table:
+        """The entries that were found, as a table: one that should have been stored is not in the other."""
+        outputs, inputs = [one.place.output for one in self.found], [one.place.input for one in self.found]
+        rows = [self.output.coordinate(spot) - self.output.start for spot in outputs if spot]
+        columns = [self.input.coordinate(spot) - self.input.start for spot in inputs if spot]
+        numbers = [(one.analytic, one.numeric, one.bar, one.tolerance, one.spread) for one in self.found]
+        analytic, numeric, bar, tolerance, spread = np.array(numbers).reshape(-1, 5).T
+        return Table(analytic, numeric, bar, tolerance, spread, (np.array(rows, int), np.array(columns, int)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +192,10 @@ class Power:
     error: float
     relative: float
     fraction: float
+
+    def at_least(self, relative: float) -> Power:
+        """The same where smaller errors may hide in rounding."""
+        return Power(self.error * max(1.0, relative / self.relative), max(self.relative, relative), self.fraction)
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,6 +257,17 @@ class Result:
 
         return panel(self)
 
+    def _repr_html_(self) -> str:
+        from gradproof.render.notebook import fragment
+
+        return fragment(self)
+
+    def plot(self) -> Figure:
+        """A matplotlib figure: heat map, and with `detail="plots"` the step ladder and the Taylor remainder."""
+        from gradproof.render.plot import plot
+
+        return plot(self)
+
 
 @dataclass(frozen=True, eq=False)
 class Report:
@@ -278,3 +280,20 @@ class Report:
     @property
     def verdict(self) -> Verdict:
         return worst_of([result.verdict for result in self.results])
+
+    def to_json(self, path: str | PathLike[str]) -> None:
+        """Write the report as JSON; `gradproof.render.json.loads` reads it."""
+        from gradproof.render.json import dumps
+
+        Path(path).write_text(dumps(self), encoding="utf-8")
+
+    def to_html(self, path: str | PathLike[str]) -> None:
+        """Write the report as one HTML file that opens offline."""
+        from gradproof.render.html import write
+
+        write(self, path)
+
+    def _repr_html_(self) -> str:
+        from gradproof.render.notebook import overview
+
+        return overview(self)

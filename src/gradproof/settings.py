@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from gradproof.bounds import Bound
+from gradproof.bounds import validated as validated_bounds
 from gradproof.errors import UsageError
+from gradproof.spaces import Space
 
 Mode = Literal["reverse", "forward", "linearize"]
 Effort = Literal["auto", "exhaustive"] | int
 Detail = Literal["summary", "plots"]
+Randomness = Literal["detect", "reseed"]
+RANDOMNESS: tuple[Randomness, ...] = ("detect", "reseed")
 # The modes of every program; "linearize" is the forward mode of another view of it, and looked at only when asked for.
 MODES: tuple[Mode, ...] = ("reverse", "forward")
 KNOWN_MODES: tuple[Mode, ...] = (*MODES, "linearize")
@@ -29,6 +34,8 @@ CONTRACTS = (
     "subsets",
     "vmap",
     "opcheck",
+    "primal",
+    "jit",
 )
 
 
@@ -79,7 +86,7 @@ class Settings:
     """See `gradproof.check` for the meaning of each. `modes=None` means: all that exist. `step` is the first step of
     every coordinate; None means: chosen for its scale and format. `nondet_tol` is how far two calls at the same point
     may differ. `contracts` are names from CONTRACTS. Orders below `lowest` are passed over: a sweep has a verdict for
-    each order."""
+    each order. `bounds` and `spaces` confine the arguments; `spaces` are pairs of a path pattern and a space."""
 
     modes: tuple[Mode, ...] | None
     order: int
@@ -92,6 +99,9 @@ class Settings:
     contracts: tuple[str, ...] = CONTRACTS
     detail: Detail = "summary"
     lowest: int = 1
+    bounds: tuple[Bound, ...] = ()
+    spaces: tuple[tuple[str, Space], ...] = ()
+    randomness: Randomness = "detect"
 
     @classmethod
     def validated(
@@ -108,6 +118,9 @@ class Settings:
         contracts: str | Sequence[str] = "all",
         detail: Detail = "summary",
         lowest: int = 1,
+        bounds: object = None,
+        spaces: Mapping[str, Space] | None = None,
+        randomness: str = "detect",
     ) -> Settings:
         return cls(
             _modes(modes),
@@ -121,6 +134,9 @@ class Settings:
             _contracts(contracts),
             _detail(detail),
             lowest,
+            validated_bounds(bounds),
+            _spaces(spaces),
+            _randomness(randomness),
         )
 
 
@@ -223,3 +239,27 @@ def _contracts(contracts: object) -> tuple[str, ...]:
             f"{', '.join(CONTRACTS)}: contracts=('linear', 'pure')"
         )
     return tuple(name for name in CONTRACTS if name in named)
+
+
+def _spaces(spaces: object) -> tuple[tuple[str, Space], ...]:
+    if spaces is None:
+        return ()
+    if isinstance(spaces, Mapping):
+        methods = ("refusal", "project", "retract")
+        if all(isinstance(path, str) and all(hasattr(one, m) for m in methods) for path, one in spaces.items()):
+            return tuple(spaces.items())
+    raise UsageError(
+        f"spaces={spaces!r} is not understood; write spaces={{'args[0]': gradproof.spaces.Symmetric()}}, with one of "
+        "Symmetric, Hermitian, PositiveDefinite, LowerTriangular, UpperTriangular, Orthogonal, Simplex, "
+        "Sparsity(mask), Projector(onto)"
+    )
+
+
+def _randomness(randomness: object) -> Randomness:
+    for known in RANDOMNESS:
+        if randomness == known:
+            return known
+    raise UsageError(
+        f"randomness={randomness!r} is not understood; write randomness='detect' (name a random function), or 'reseed' "
+        "(give every call the same random numbers)"
+    )

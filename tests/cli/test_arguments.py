@@ -140,5 +140,5 @@ def test_jax_arrays() -> None:
 
 
 def test_a_framework_that_is_not_there() -> None:
-    with pytest.raises(UsageError, match="'fortran' is not installed; there is .*numpy"):
+    with pytest.raises(UsageError, match=r"'fortran' is not installed; there is .*numpy"):
         arrays_of("fortran")

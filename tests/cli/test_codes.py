@@ -1,15 +1,16 @@
-"""`gradproof explain`: every code of the source is explained, every explanation is of a code, and its output is real."""
+"""`gradproof explain`: every code of the source is explained, and nothing else; the output is real."""
 
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import Command
+from command_runs import Command
 
 import gradproof_pytest
 from gradproof.codes import Code, Kind, codes, lookup
@@ -20,7 +21,7 @@ from tests.wrong_rules import RULES
 
 SOURCE = Path(__file__).parents[2] / "src" / "gradproof"
 # Findings whose code is not written where the finding is made: `wording.undecided` takes the reason of a comparison.
-REASONS = {"noise", "precision", "domain", "jump", "kink"}
+REASONS = {"noise", "precision", "domain", "steep", "stairs", "jump", "kink"}
 
 
 def literal_codes(tree: ast.AST, maker: str) -> Iterator[str]:
@@ -32,9 +33,13 @@ def literal_codes(tree: ast.AST, maker: str) -> Iterator[str]:
                 yield first.value
 
 
+@functools.cache
+def source() -> tuple[ast.Module, ...]:
+    return tuple(ast.parse(file.read_text()) for file in SOURCE.rglob("*.py"))
+
+
 def in_source(maker: str) -> set[str]:
-    trees = [ast.parse(file.read_text()) for file in SOURCE.rglob("*.py")]
-    return {code for tree in trees for code in literal_codes(tree, maker)}
+    return {code for tree in source() for code in literal_codes(tree, maker)}
 
 
 def explained(kind: Kind) -> set[str]:
@@ -80,6 +85,7 @@ class Listener:
 
     seed = None
     effort = None
+    detail = None
 
     def __init__(self) -> None:
         self.results: list[Result] = []

@@ -16,18 +16,20 @@ FILES = sorted(SOURCE.rglob("*.py"))
 
 # A module may import from its own row and from the rows above it. A new module needs a place here.
 LAYERS = (
-    ("errors", "program", "cases", "selection", "streams", "environment", "collect", "arrays", "codes"),
-    ("precision", "settings", "norms", "batching", "paths"),
+    ("errors", "program", "cases", "selection", "streams", "environment", "collect", "arrays", "codes", "verdict"),
+    ("precision", "settings", "norms", "batching", "paths", "bounds", "spaces"),
     ("picture",),
-    ("result", "metered"),
+    ("table",),
+    ("result", "metered", "confined", "around"),
     ("reference",),
-    ("compare",),
+    ("agreement",),
     ("contracts",),
     ("evidence",),
     ("diagnose", "audit"),
     ("examine", "adapters", "recording"),
     ("linearize",),
-    ("check",),
+    ("surrogate",),
+    ("check", "compare"),
     ("attempt",),
     ("render", "torch", "jax", "numpy", "sweep", "conformance"),
     ("__init__",),
@@ -41,7 +43,18 @@ ON_TOP = ("torch.dropin", "jax.dropin", "jax.catalogue", "numpy.problem")
 # A framework's contracts judge what its adapter translates: they see the adapter, and the core up to its contracts.
 CONTRACTS = ("torch.contracts", "jax.contracts")
 # An adapter translates; it never compares, picks a step or formats.
-SEEN_BY_ADAPTERS = {"batching", "cases", "errors", "paths", "precision", "program", "selection", "settings", "streams"}
+SEEN_BY_ADAPTERS = {
+    "around",
+    "batching",
+    "cases",
+    "errors",
+    "paths",
+    "precision",
+    "program",
+    "selection",
+    "settings",
+    "streams",
+}
 # Against the arrows, and only inside a function: a result prints itself, and `adapters` looks up who runs the function.
 LAZY = {("result", "render"), ("adapters", "torch"), ("adapters", "jax"), ("adapters", "numpy")}
 # Above the adapter, in the adapter's own folder.
@@ -118,7 +131,13 @@ def frameworks(tree: ast.AST) -> set[str]:
 
 def too_long(tree: ast.AST, most: int = 60) -> list[str]:
     functions = [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
-    return [node.name for node in functions if (node.end_lineno or 0) - node.lineno + 1 > most]
+    return [node.name for node in functions if (node.end_lineno or 0) - node.lineno + 1 - _described(node) > most]
+
+
+def _described(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Lines of its docstring: a public function with many options has a long one, and is no harder to read for it."""
+    first = function.body[0]
+    return (first.end_lineno or 0) - first.lineno + 1 if ast.get_docstring(function, clean=False) is not None else 0
 
 
 @pytest.fixture(params=FILES, ids=lambda file: str(file.relative_to(SOURCE)))
@@ -164,7 +183,7 @@ def test_no_function_is_over_60_lines(file: Path) -> None:
         ("adapters", "from gradproof.torch import program", ["gradproof.torch.program"]),
         ("adapters", "def f():\n    from gradproof.torch import program", []),
         ("check", "def f():\n    from gradproof.torch import program", ["gradproof.torch.program"]),
-        ("torch", "from gradproof.compare import compare", ["gradproof.compare.compare"]),
+        ("torch", "from gradproof.agreement import judge", ["gradproof.agreement.judge"]),
         ("torch", "from gradproof.program import Leaf", []),
         ("torch.dropin", "from gradproof.check import check_program", []),
         ("torch.dropin", "from gradproof.sweep import run", ["gradproof.sweep.run"]),
@@ -230,7 +249,7 @@ def test_importing_gradproof_is_quick(loaded: set[str]) -> None:
 
 
 PUBLIC = """
-check assert_gradients Result Verdict Finding Comparison Report Settings Tolerance Budget
+check assert_gradients compare Result Verdict Finding Comparison Report Settings Tolerance Budget
 GradcheckError UsageError Unsupported Program Leaf
 """
 

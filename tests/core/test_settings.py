@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gradproof.compare import entry_tolerance
+from gradproof.agreement import entry_tolerance
 from gradproof.errors import UsageError
 from gradproof.settings import Budget, Settings, Tolerance
 

@@ -6,61 +6,68 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import pytest
+import numpy as np
 
-from gradproof import Verdict
-from gradproof.jax import check_jitted
+import gradproof
+from gradproof import Result, Tolerance, Verdict
+from gradproof.jax import program_of
+from gradproof.jax.contracts.jitted import check_jitted as check_jitted_contract
 
 X = jnp.linspace(0.3, 1.7, 6)
 
 
-def concrete(x: Any) -> bool:
-    return not isinstance(x, jax.core.Tracer)
+def check_jitted(function: Any, x: Any, **options: Any) -> Result:
+    return gradproof.check(function, x, contracts="jit", seed=1, **options)
 
 
 def test_a_pure_function_is_the_same_under_jit() -> None:
-    result = check_jitted(lambda x: jnp.sin(x) * x, X, seed=1)
+    result = check_jitted(lambda x: jnp.sin(x) * x, X)
     assert result.verdict is Verdict.RIGHT
     assert not [finding for finding in result.findings if finding.code == "jit"]
 
 
-def test_a_value_that_depends_on_tracing_is_found() -> None:
-    count: list[int] = []
-
-    def function(x: Any) -> Any:
-        return jnp.sin(x) * (1.0 if concrete(x) else 2.0)
-
-    result = check_jitted(function, X, seed=1, modes="reverse", effort=1)
-    assert count == []
-    assert [finding.code for finding in result.findings if finding.verdict is not Verdict.RIGHT][-1] == "jit"
-    assert "under jit" in result.findings[-1].sentence
-
-
-def test_a_gradient_that_depends_on_jit_is_found() -> None:
-    under_jit = {"factor": 1.0}
-
+def test_a_gradient_that_depends_on_jit_is_found_when_it_is_asked_for() -> None:
     @jax.custom_vjp
-    def inner(x: Any) -> Any:
+    def function(x: Any) -> Any:
         return jnp.sin(x)
 
-    inner.defvjp(
+    function.defvjp(
         lambda x: (jnp.sin(x), x),
-        lambda x, g: (g * jnp.cos(x) * (1.0 if concrete(g) else under_jit["factor"]),),
+        lambda x, g: (g * jnp.cos(x) * (1.5 if isinstance(g, jax.core.Tracer) else 1.0),),
     )
-    assert check_jitted(inner, X[:3], seed=1).verdict is Verdict.RIGHT
-    under_jit["factor"] = 1.5
-    result = check_jitted(lambda x: inner(x), X[:3], seed=1)  # noqa: PLW0108  another function, so nothing is kept
-    assert result.verdict is Verdict.WRONG
-    assert result.findings[-1].code == "jit"
-    assert "the reverse derivative at args[0]" in result.findings[-1].sentence
+    assert gradproof.check(function, X[:3], seed=1).verdict is Verdict.RIGHT
+    result = check_jitted(function, X[:3])
+    assert [finding.code for finding in result.wrong] == ["jit"]
+    assert "the reverse derivative at args[0]" in result.wrong[0].sentence
+
+
+def test_a_value_that_depends_on_jit_is_found() -> None:
+    seen: list[int] = []
+
+    def function(x: Any) -> Any:
+        seen.append(1)
+        return jnp.sin(x) * (2.0 if len(seen) > 20 else 1.0)
+
+    program = program_of(function, X[:3])
+    assert check_jitted_contract(program, np.random.default_rng(0), Tolerance(1e-4)) == ()
+    seen += [1] * 20
+    (finding,) = check_jitted_contract(program, np.random.default_rng(0), Tolerance(1e-4))
+    assert (finding.code, finding.verdict) == ("jit", Verdict.WRONG)
+    assert "the value at out[" in finding.sentence
 
 
 def test_a_branch_in_python_does_not_run_under_jit() -> None:
-    result = check_jitted(lambda x: x * 2 if x[0] > 0 else x, X[:3], seed=1)
+    result = check_jitted(lambda x: x * 2 if x[0] > 0 else x, X[:3])
     assert result.verdict is Verdict.UNSUPPORTED
     assert "does not run under jit: TracerBoolConversionError" in result.findings[-1].sentence
 
 
-@pytest.mark.parametrize("modes", ["reverse", "forward"])
-def test_each_mode_is_compared(modes: str) -> None:
-    assert check_jitted(jnp.sin, X, seed=1, modes=modes).verdict is Verdict.RIGHT
+def test_the_value_that_comes_with_the_gradient_is_the_functions_own() -> None:
+    @jax.custom_vjp
+    def wrong(x: Any) -> Any:
+        return jnp.sin(x)
+
+    wrong.defvjp(lambda x: (jnp.sin(x).at[1].add(0.1), x), lambda x, g: (g * jnp.cos(x),))
+    result = gradproof.check(wrong, X, seed=1)
+    assert [(finding.code, str(finding.place.output)) for finding in result.wrong] == [("primal", "out[1]")]
+    assert gradproof.check(wrong, X, contracts="linear", seed=1).verdict is Verdict.RIGHT

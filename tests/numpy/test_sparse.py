@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
+import jsonschema
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -15,6 +17,8 @@ from gradproof import Verdict
 from gradproof.evidence.colouring import grouping_of
 from gradproof.numpy import check_problem
 from gradproof.program import Stored, leaves
+from gradproof.render.html import page
+from gradproof.render.json import dumps, loads, schema
 
 N = 100_000
 X = np.random.default_rng(0).standard_normal(N)
@@ -237,6 +241,30 @@ def test_a_kink_is_no_mistake_and_a_wrong_slope_beside_it_is() -> None:
     assert places(check(np.abs, jac(1.5), x)) == {"d out[50] / d args[0][50]"}
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_kinks_that_add_up_in_one_output_hide_nothing(seed: int) -> None:
+    """Moved together they may look like a slope; zero is a derivative of each of them."""
+    n, kinks = 3000, [100, 200, 300]
+    x = X[:n].copy()
+    x[kinks] = 0.0
+
+    def fn(x: np.ndarray) -> np.ndarray:
+        y = np.sin(x)
+        y[5] += np.sum(np.maximum(x[kinks], 0.0))
+        return y
+
+    def more(x: np.ndarray) -> np.ndarray:
+        y = fn(x)
+        y[5] += 0.3 * x[700]
+        return y
+
+    def jac(x: np.ndarray) -> Any:
+        return sp.diags(np.cos(x))
+
+    assert check(fn, jac, x, seed=seed).verdict is Verdict.RIGHT
+    assert places(check(more, jac, x, seed=seed)) == {"d out[5] / d args[0][700]"}
+
+
 def test_a_sparse_hessian() -> None:
     n, x = 20_000, X[:20_000]
 
@@ -312,3 +340,17 @@ def test_an_empty_pattern_is_one_group() -> None:
     assert empty.verdict is Verdict.RIGHT
     assert {finding.code for finding in empty.findings} == {"vacuous"}
     assert check(np.sin, nothing, X[:5000]).verdict is Verdict.WRONG
+
+
+def test_a_pattern_in_reports() -> None:
+    results = tuple(
+        check(chain, jac, X[:3000], detail="plots") for jac in (chain_jac, changed(499, 500, 1.5))
+    )  # fmt: skip
+    report = gradproof.Report(results)
+    written = dumps(report)
+    defined = {**schema()["$defs"]["comparison"], "$defs": schema()["$defs"]}
+    for result in json.loads(written)["results"]:
+        for comparison in result["comparisons"]:
+            jsonschema.validate(comparison, defined)
+    assert [result.comparisons[0].scope for result in loads(written).results] == ["pattern", "pattern"]
+    assert "stored entries and zeros of 9,000,000 entries" in page(report)

@@ -9,47 +9,23 @@ from pathlib import Path
 import pytest
 import torch
 
+sys.path.insert(0, str(Path(__file__).parent))
+from inner_runs import PLUGIN, SUITE, Run
+
 import gradproof
 import gradproof.render.json
 import gradproof.torch.dropin.replace
 
-pytest_plugins = ["pytester"]
 
-# pytester forgets what an inner run loads, and parts of torch cannot be loaded twice: load what checks use here.
-for _fn in (torch.sin, lambda x: x * x.detach()):
-    str(gradproof.check(_fn, torch.ones(2, 2, dtype=torch.float64), order=2, seed=0))
-
-SUITE = """
-    import pytest
-    import torch
-    import gradproof as gp
-
-    X = torch.linspace(0.5, 2, 4, dtype=torch.float64)
-
-
-    class Cube(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x, factor=3):
-            ctx.save_for_backward(x)
-            ctx.factor = factor
-            return x**3
-
-        @staticmethod
-        def backward(ctx, g):
-            (x,) = ctx.saved_tensors
-            return ctx.factor * x**2 * g, None
-
-    def wrong(x):
-        return Cube.apply(x, 6)
-"""
-# By its module; `alone` sees to it that the installed entry point is not there too.
-PLUGIN = ("-p", "gradproof_pytest")
-
-Run = Callable[..., pytest.RunResult]
+@pytest.fixture(scope="session")
+def loaded() -> None:
+    """pytester forgets what an inner run loads, and parts of torch cannot be loaded twice: load what checks use."""
+    for fn in (torch.sin, lambda x: x * x.detach()):
+        str(gradproof.check(fn, torch.ones(2, 2, dtype=torch.float64), order=2, seed=0))
 
 
 @pytest.fixture(autouse=True)
-def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def alone(monkeypatch: pytest.MonkeyPatch, loaded: None) -> None:
     """Inner runs find this gradproof, and load no other plugins, some of which take seconds."""
     monkeypatch.setenv("PYTHONPATH", str(Path(gradproof.__file__).parents[1]))
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")

@@ -1,5 +1,5 @@
-"""A suite as libraries have them: 50 uses of torch's checkers, right functions and deliberately wrong ones, under all the
-names by which people reach them. It is copied into a folder and run by torch's checker and by ours."""
+"""A suite as libraries have them: 50 uses of torch's checkers, right functions and deliberately wrong ones, under all
+the names by which people reach them. It is copied into a folder and run by torch's checker and by ours."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 import torch
-import torch.nn.functional as F
+import torch.nn.functional as F  # noqa: N812  as everybody does
 from torch.autograd import gradcheck, gradgradcheck
 from torch.autograd.gradcheck import GradcheckError
 from torch.autograd.gradcheck import gradcheck as by_module
@@ -139,7 +139,7 @@ def test_a_backward_without_manners(mood):
 
 
 def test_an_input_that_requires_no_grad():
-    with pytest.raises(ValueError, match="requires? gradient"):
+    with pytest.raises(ValueError, match=r"requires? gradient"):
         gradcheck(torch.sin, (numbers(3).detach(),))
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import PLUGIN, SUITE, Run
+from inner_runs import PLUGIN, SUITE, Run
 
 from gradproof.render.json import loads
 
@@ -104,7 +105,7 @@ def test_what_the_users_function_raises_keeps_the_users_frames(run: Run) -> None
         ]
     )
     assert "torchprogram.py" not in result.stdout.str()
-    full = run("def test_broken(gradproof):\n        gradproof.check(1, X)\n".join(["\n    ", ""]), "--full-trace")
+    full = run("\n    def test_broken(gradproof):\n        gradproof.check(1, X)\n", "--full-trace")
     assert "gradproof/check.py" in full.stdout.str()
 
 
@@ -126,10 +127,9 @@ def test_a_random_seed_is_named_with_the_command_that_replays_it(run: Run) -> No
     result = run(FIXTURE, "--gradproof-seed=random", "--gradproof-effort=exhaustive", "-v")
     found = re.search(r"gradproof: seed (\d+) \(replay with --gradproof-seed=\1\)", result.stdout.str())
     assert found
-    result.stdout.fnmatch_lines(
-        [f"replay: pytest *::test_wrong --gradproof-seed={found[1]} --gradproof-effort=exhaustive"]
-    )
-    again = run(FIXTURE, f"--gradproof-seed={found[1]}", "--gradproof-effort=exhaustive")
+    options = (f"--gradproof-seed={found[1]}", "--gradproof-effort=exhaustive")
+    result.stdout.fnmatch_lines([f"replay: pytest *::test_wrong {' '.join(options)}"])
+    again = run(FIXTURE, *options)
     again.stdout.fnmatch_lines([f"E*replay    seed={found[1]}"])
 
 
@@ -138,9 +138,8 @@ def test_ini_settings(run: Run, pytester: pytest.Pytester) -> None:
         "[pytest]\ngradproof_seed = 11\ngradproof_effort = 3\ngradproof_json = out/report.json\n"
         "gradproof_replace_torch = true\n"
     )
-    out = run(
-        SEEDS.replace('"effort"', '"torch", torch.autograd.gradcheck is gp.torch.gradcheck, "effort"'), "-s"
-    ).stdout
+    swapped = '"torch", torch.autograd.gradcheck is gp.torch.gradcheck, "effort"'
+    out = run(SEEDS.replace('"effort"', swapped), "-s").stdout
     out.fnmatch_lines(["*fixture 11 11", "torch True effort 3 3"])
     assert len(loads((pytester.path / "out" / "report.json").read_text()).results) == 5
 
@@ -174,6 +173,12 @@ def test_a_report_of_the_run(run: Run, pytester: pytest.Pytester) -> None:
     assert ("torch", __import__("torch").__version__) in report.environment
 
 
+def test_a_page_of_the_run(run: Run, pytester: pytest.Pytester) -> None:
+    run(FIXTURE, "--gradproof-html=report.html", "--gradproof-json=report.json")
+    assert "::test_wrong &gt; wrong" in (pytester.path / "report.html").read_text("utf-8")
+    assert loads((pytester.path / "report.json").read_text()).results[1].traces
+
+
 def test_several_checks_of_one_test_have_names_of_their_own(run: Run, pytester: pytest.Pytester) -> None:
     tests = """
     @pytest.mark.parametrize("n", [1, 2])
@@ -188,7 +193,7 @@ def test_several_checks_of_one_test_have_names_of_their_own(run: Run, pytester: 
 
 
 def test_no_files_without_checks_and_no_word(run: Run, pytester: pytest.Pytester) -> None:
-    result = run("def test_nothing():\n        pass\n".join(["\n    ", ""]))
+    result = run("\n    def test_nothing():\n        pass\n")
     assert "gradproof:" not in result.stdout.str()
 
 
@@ -219,11 +224,29 @@ def test_nothing_is_loaded_before_it_is_used(
     done.assert_outcomes(passed=1)
 
 
-def test_without_the_plugin(pytester: pytest.Pytester, python: Callable[..., pytest.RunResult]) -> None:
-    pytester.makepyfile("def test_fixture(gradproof):\n    pass\n")
-    done = python("-m", "pytest", *PLUGIN, "-p", "no:gradproof_pytest", "-p", "no:cacheprovider")
-    done.assert_outcomes(errors=1)
-    done.stdout.fnmatch_lines(["*fixture 'gradproof' not found"])
+def installed(pytester: pytest.Pytester) -> None:
+    """An installed gradproof, as far as pytest can see."""
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
+    (name, module), *others = project["project"]["entry-points"]["pytest11"].items()
+    assert not others
+    assert f"src/{module}.py" in project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+    folder = pytester.mkdir("gradproof-0.dist-info")
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: gradproof\nVersion: 0\n")
+    (folder / "entry_points.txt").write_text(f"[pytest11]\n{name} = {module}\n")
+
+
+def test_the_entry_point_and_how_to_leave_it_out(
+    pytester: pytest.Pytester, python: Callable[..., pytest.RunResult], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD")
+    installed(pytester)
+    pytester.makepyfile("def test_fixture(gradproof):\n    assert gradproof.seed == 0\n")
+    names = ("hypothesispytest", "jaxtyping", "xdist", "cacheprovider")
+    others = [word for name in names for word in ("-p", f"no:{name}")]
+    python("-m", "pytest", *others).assert_outcomes(passed=1)
+    without = python("-m", "pytest", *others, "-p", "no:gradproof")
+    without.assert_outcomes(errors=1)
+    without.stdout.fnmatch_lines(["*fixture 'gradproof' not found"])
 
 
 def test_the_inner_run_leaves_the_outer_one_alone(run: Run) -> None:
@@ -241,7 +264,7 @@ def test_the_inner_run_leaves_the_outer_one_alone(run: Run) -> None:
 def test_with_xdist(run: Run, pytester: pytest.Pytester, python: Callable[..., pytest.RunResult]) -> None:
     pytest.importorskip("xdist")
     pytester.makepyfile(SUITE + FIXTURE + PLAIN.replace("def test_", "def test_plain_"))
-    options = ("-p", "xdist.plugin", "-n", "2", "--gradproof-seed=random", "--gradproof-json=report.json")
+    options = ("-p", "xdist.plugin", "-n", "1", "--gradproof-seed=random", "--gradproof-json=report.json")
     result = python("-m", "pytest", *PLUGIN, "-p", "no:cacheprovider", *options)
     result.assert_outcomes(passed=4, failed=4)
     result.stdout.fnmatch_lines(

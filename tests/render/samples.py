@@ -19,7 +19,7 @@ MATRIX = np.array([[1.0, -0.5, 0.25], [0.3, 2.0, 0.7]])
 
 def checked(program: Any, name: str, **options: Any) -> Result:
     program.name = name
-    return check_program(program, Settings.validated(**{"seed": 1, **options}))
+    return check_program(program, Settings.validated(**{"seed": 1, "detail": "plots", **options}))
 
 
 @cache
@@ -55,7 +55,7 @@ def noisy() -> Result:
     program = elementwise(
         lambda x: x + 1e-2 * table[(np.abs(x) * 1e15).astype(np.int64) % 997], np.ones_like, [0.7, 1.3]
     )
-    return checked(program, "noisy", jitter=1.0)
+    return checked(program, "noisy", nondet_tol=1.0)
 
 
 @cache

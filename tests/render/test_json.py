@@ -11,14 +11,18 @@ import numpy as np
 import pytest
 import samples
 
+import gradproof
+from gradproof.bounds import Bound
 from gradproof.environment import here
 from gradproof.errors import UsageError
-from gradproof.picture import Digest, HeatMap, Trace, allotted, grid_for, heat_map
+from gradproof.picture import Digest, HeatMap, Trace, allotted, grid_for, heat_map, sparse_map
 from gradproof.program import Leaf, Skipped, Spot
+from gradproof.render.codec import Described
 from gradproof.render.digest import TILES, digested
 from gradproof.render.json import VERSION, dumps, loads, schema
 from gradproof.result import Comparison, Cost, Diagnosis, Entry, Finding, Place, Power, Report, Result, Verdict
 from gradproof.settings import Budget, Settings, Tolerance
+from gradproof.spaces import Symmetric
 
 TRACE = Trace(
     "d y0[0] / d x0[0]", 1, "reverse", 2.0, 1.0, 1e-9, 0.0, 1e-5, (1e-6, 1e-3), (1.0, 1.1), (1e-9, float("inf")),
@@ -64,7 +68,8 @@ def test_a_report_that_is_not_valid_is_noticed() -> None:
 DESCRIBED = {
     "result": Result, "comparison": Comparison, "finding": Finding, "diagnosis": Diagnosis, "entry": Entry,
     "place": Place, "spot": Spot, "leaf": Leaf, "skipped": Skipped, "power": Power, "cost": Cost, "settings": Settings,
-    "tolerance": Tolerance, "budget": Budget, "trace": Trace, "picture": HeatMap, "numbers": Digest,
+    "tolerance": Tolerance, "budget": Budget, "trace": Trace, "picture": HeatMap, "numbers": Digest, "bound": Bound,
+    "described": Described,
 }  # fmt: skip
 
 
@@ -114,6 +119,21 @@ def test_numbers_that_json_does_not_know() -> None:
 def test_settings_read_back(options: dict[str, Any]) -> None:
     result = replace(samples.right(), settings=Settings.validated(seed=2**40, **options))
     assert loads(dumps(Report((result,)))).results[0].settings == result.settings
+
+
+def test_what_json_cannot_hold_is_described() -> None:
+    settings = Settings.validated(
+        seed=1, bounds={"args[0]": (0, None), "args[1]": (np.zeros(2), np.ones(2))}, spaces={"args[2]": Symmetric()}
+    )
+    text = dumps(Report((replace(samples.right(), settings=settings),)))
+    jsonschema.validate(strict(text), schema())
+    loaded = loads(text)
+    assert dumps(loaded) == text
+    again = loaded.results[0].settings
+    assert [repr(side) for bound in again.bounds for side in (bound.low, bound.high)] == [
+        "0.0", "None", "array([0., 0.])", "array([1., 1.])",
+    ]  # fmt: skip
+    assert repr(again.spaces) == "(('args[2]', Symmetric()),)"
 
 
 def test_the_environment_names_what_is_loaded() -> None:
@@ -212,3 +232,45 @@ def test_a_large_report_keeps_smaller_pictures() -> None:
     assert sizes[0] == 4096
     assert max(sizes[1:]) <= (TILES - 4096) // 500
     assert all(comparison.picture().entry(int(np.argmax(comparison.picture().excess))) == (7, 7) for comparison in kept)
+
+
+@pytest.mark.parametrize("tiles", [4096, 20, 1])
+@pytest.mark.parametrize("shape", [(1000, 700), (6, 5), (64, 64), (65, 3)])
+def test_a_sparse_table_has_the_picture_of_the_dense_one(shape: tuple[int, int], tiles: int) -> None:
+    random = np.random.default_rng(0)
+    offsets = np.sort(random.choice(shape[0] * shape[1], 15, replace=False))
+    dense = [np.zeros(shape) for _ in range(5)]
+    sparse = [random.uniform(1.0, 2.0, 15) for _ in range(5)]
+    for whole, some in zip(dense, sparse, strict=True):
+        whole.ravel()[offsets] = some
+    rows, columns = np.divmod(offsets, shape[1])
+    expected = heat_map(dense[0], (dense[1], dense[2], dense[3], dense[4]), tiles)
+    assert (
+        sparse_map(sparse[0], (sparse[1], sparse[2], sparse[3], sparse[4]), (rows, columns), shape, tiles) == expected
+    )
+
+
+def test_an_empty_sparse_table() -> None:
+    none, nowhere = np.zeros(0), np.zeros(0, int)
+    picture = sparse_map(none, (none, none, none, none), (nowhere, nowhere), (100, 100))
+    assert (picture.grid, max(picture.excess)) == ((64, 64), 0.0)
+
+
+def test_an_entry_that_should_have_been_stored_is_in_the_picture() -> None:
+    sparse = pytest.importorskip("scipy.sparse")
+
+    def stretched(x: np.ndarray) -> np.ndarray:
+        y = np.sin(x)
+        y[7] += 0.3 * x[1900]
+        return y
+
+    def jac(x: np.ndarray) -> object:
+        return sparse.csr_array(sparse.diags([np.cos(x)], [0]))
+
+    result = gradproof.check(stretched, np.linspace(0.5, 1.5, 3000), derivative={"jac": jac}, seed=1)
+    (block,) = result.comparisons
+    assert block.scope == "pattern"
+    for picture in (block.picture(), loads(dumps(Report((result,)))).results[0].comparisons[0].picture()):
+        worst = int(np.argmax(picture.excess))
+        assert picture.entry(worst) == (7, 1900)
+        assert (picture.analytic[worst], picture.numeric[worst]) == (0.0, pytest.approx(0.3))

@@ -36,6 +36,7 @@ class Manner:
 @click.argument("targets", metavar="TARGET...", nargs=-1, required=True)
 @click.option("--arg", "-a", "args", multiple=True, metavar="VALUE", help="An argument of the function, in order.")
 @click.option("--kwarg", "kwargs", multiple=True, metavar="NAME=VALUE", help="A keyword argument of the function.")
+@click.option("--derivative", multiple=True, metavar="NAME=FN", help="Written by hand: jac=FN, vjp=FN, grad=FN, ...")
 @click.option("--framework", type=click.Choice(FRAMEWORKS), help="Of the arrays that --arg makes.")
 @click.option("--order", type=int, metavar="N", help="2 checks second derivatives as well.")
 @click.option("--effort", metavar="HOW", help="auto, exhaustive, or a number of probes.")
@@ -66,6 +67,7 @@ def check(context: click.Context, /, targets: tuple[str, ...], **given: Any) -> 
     gradproof check mylib.ops:gelu --arg "randn(3, 4)"
     gradproof check ops.py:Cube.apply -a "rand(4, dtype=float32)" --order 2
     gradproof check torch:softmax -a "randn(2, 3)" --kwarg dim=1
+    gradproof check mylib.ops:rosen -a "randn(5)" --derivative jac=rosen_jac
 
     --arg takes numbers, strings, lists, tuples, dicts, and randn, rand, zeros, ones, full, arange, linspace, eye,
     randint, tensor([...]); with dtype=, scale=, low=, high=.

@@ -15,12 +15,14 @@ from gradproof.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """`function` is `pkg.mod:fn` or `file.py:fn`; `args` and `kwargs` are in the language of `--arg`."""
+    """`function` is `pkg.mod:fn` or `file.py:fn`; `args` and `kwargs` are in the language of `--arg`; `derivative`
+    names functions that were written by hand, each as `function` or by a name in the same module."""
 
     function: str
     args: tuple[str, ...]
     kwargs: tuple[tuple[str, str], ...]
     framework: str
+    derivative: tuple[tuple[str, str], ...] = ()
 
     @property
     def name(self) -> str:
@@ -29,18 +31,22 @@ class Look:
 
     def words(self, name: str) -> list[str]:  # noqa: ARG002  there is one case only
         """The same on the command line."""
-        pairs = [("--arg", text) for text in self.args] + [("--kwarg", f"{name}={text}") for name, text in self.kwargs]
+        pairs = [("--arg", text) for text in self.args]
+        pairs += [("--kwarg", f"{name}={text}") for name, text in self.kwargs]
+        pairs += [("--derivative", f"{name}={path}") for name, path in self.derivative]
         return [self.function, *(word for pair in pairs for word in pair), "--framework", self.framework]
 
     def cases(self) -> Iterator[Case]:
-        function = _function(self.function)
         arrays = arrays_of(self.framework)
-        self._call(function, Reader(arrays, 0))  # says what is wrong with the arguments before anything runs
-        yield Case(self.name, lambda seed: self._call(function, Reader(arrays, seed)))
+        self._call(Reader(arrays, 0))  # says what is wrong with the words before anything runs
+        yield Case(self.name, lambda seed: self._call(Reader(arrays, seed)))
 
-    def _call(self, function: Callable[..., Any], reader: Reader) -> Call:
+    def _call(self, reader: Reader) -> Call:
         positional = tuple(reader.read(text) for text in self.args)
-        return Call(function, positional, {name: reader.read(text) for name, text in self.kwargs})
+        named = {name: reader.read(text) for name, text in self.kwargs}
+        source = self.function.rpartition(":")[0]
+        written = {n: _function(path if ":" in path else f"{source}:{path}") for n, path in self.derivative}
+        return Call(_function(self.function), positional, named, {"derivative": written} if written else {})
 
 
 def _function(path: str) -> Callable[..., Any]:

@@ -54,36 +54,46 @@ class Request:
                     yield Job(source, case.name)
 
 
-def sources_of(
-    targets: tuple[str, ...], args: tuple[str, ...], kwargs: tuple[str, ...], framework: str
-) -> tuple[Source, ...]:
-    found = tuple(_source(target, args, kwargs, framework) for target in targets)
-    if (args or kwargs) and not all(isinstance(source, Look) for source in found):
-        case = next(source.source for source in found if isinstance(source, Target))
+def _sources(targets: tuple[str, ...], given: Mapping[str, Any]) -> tuple[Source, ...]:
+    found = tuple(_source(target, given) for target in targets)
+    loose = [name for name in ("arg", "kwarg", "derivative") if given[f"{name}s" if name != "derivative" else name]]
+    if loose and not all(isinstance(source, Look) for source in found):
+        file = next(source.source for source in found if isinstance(source, Target))
         raise UsageError(
-            f"--arg belongs to a function, and {case} is a file of cases; write gradproof check {case}:NAME --arg "
-            f"'{(args or ('randn(3)',))[0]}'"
+            f"--{loose[0]} belongs to a function, and {file} is a file of cases; write gradproof check {file}:NAME "
+            "--arg 'randn(3)'"
         )
     return found
 
 
-def _source(target: str, args: tuple[str, ...], kwargs: tuple[str, ...], framework: str) -> Source:
+def _source(target: str, given: Mapping[str, Any]) -> Source:
     if "::" in target or not re.search(r":[A-Za-z_][\w.]*$", target):
         return Target.parsed(target)
-    pairs = [text.partition("=") for text in kwargs]
-    for name, _, text in pairs:
-        if not name.strip().isidentifier() or not text:
-            raise UsageError(f"--kwarg {name!r} is not understood; write --kwarg dim=0")
-    return Look(target, args, tuple((name.strip(), text) for name, _, text in pairs), framework)
+    kwargs, written = _pairs("kwarg", given["kwargs"], "dim=0"), _pairs("derivative", given["derivative"], "jac=f_jac")
+    # Derivatives that were written by hand are those of NumPy functions.
+    framework = given["framework"] or ("numpy" if written else installed())
+    return Look(target, given["args"], kwargs, framework, written)
+
+
+def _pairs(option: str, texts: tuple[str, ...], example: str) -> tuple[tuple[str, str], ...]:
+    pairs = []
+    for text in texts:
+        name, _, value = text.partition("=")
+        if not name.strip().isidentifier() or not value:
+            raise UsageError(f"--{option} {text!r} is not understood; write --{option} {example}")
+        pairs.append((name.strip(), value.strip()))
+    return tuple(pairs)
 
 
 def request_of(targets: tuple[str, ...], given: Mapping[str, Any]) -> Request:
     """From what stands on the command line; everything is read and checked before anything runs."""
     written = {name: given[name] for name in _READ if given[name] is not None}
     options = {name: _READ[name](value) for name, value in written.items()}
+    if given.get("html") is not None:
+        options["detail"] = "plots"  # the page draws what they record
     Settings.validated(**options)
     words = tuple(word for name, value in written.items() for word in (f"--{name}", str(value)))
-    sources = sources_of(targets, given["args"], given["kwargs"], given["framework"] or installed())
+    sources = _sources(targets, given)
     return Request(sources, seed_of(given["seed"]), options, words)
 
 

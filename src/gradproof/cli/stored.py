@@ -68,7 +68,7 @@ def replay(context: click.Context, /, report: str) -> None:
         raise UsageError(_choose(report.partition("::")[0], "replay one of", chosen))
     before = chosen[0]
     words = shlex.split(before.source)
-    click.echo(f"$ {before.source}")
+    click.echo(f"again: {before.source}")
     if words[:1] == ["pytest"]:
         command = [sys.executable, "-m", *words]
         context.exit(subprocess.run(command, check=False).returncode)  # noqa: S603  the test that was asked for

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gradproof.contracts.negligible import negligible
 from gradproof.norms import rms
 from gradproof.precision import coarsest
 from gradproof.program import Array, Leaf, Program, Spot
@@ -19,8 +20,6 @@ from gradproof.settings import Tolerance
 # The part of the tolerance by which the modes may differ, but never fewer roundings than these.
 PART = 1e-3
 ROUNDINGS = 1024.0
-# A derivative below this fraction of value over input is rounding.
-NEGLIGIBLE = 1e-11
 HINT = "Write both rules from the same formula; look for a cast, a constant or a term that only one of them has."
 
 
@@ -50,7 +49,8 @@ def check_adjoint(
     for pair in pairs:
         with np.errstate(invalid="ignore", divide="ignore"):
             gap = np.abs(pair.reverse - pair.forward)
-            excess = gap / (share * pair.size + NEGLIGIBLE * pair.change + PART * tolerance.absolute + 1e-300)
+            allowed = share * pair.size + negligible(program) * pair.change + PART * tolerance.absolute
+            excess = gap / (allowed + 1e-300)
         top = float(np.nanmax(excess, initial=0.0))
         if top > 1.0 and (worst is None or top > worst[0]) and not _kinked(pair, comparisons):
             worst = top, _finding(pair, excess, gap)

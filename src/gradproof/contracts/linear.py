@@ -11,17 +11,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gradproof.compare import entry_tolerance
+from gradproof.agreement import entry_tolerance
+from gradproof.contracts.negligible import negligible
 from gradproof.contracts.repeatable import check_repeated
 from gradproof.norms import rms
 from gradproof.precision import SINGLE, coarsest
 from gradproof.program import Array, Program
 from gradproof.result import Finding, Place, Verdict
 from gradproof.settings import Tolerance
-
-# A gradient below this fraction of value over input is rounding.
-NEGLIGIBLE = 1e-11
-
 
 # What `combination` draws from: +-2^k with k from -1 to 6. The first is negative, also when there is only one.
 SIZES = np.exp2(np.arange(-1.0, 7.0))
@@ -59,10 +56,13 @@ def check_linear(
     expected: Array,
     tolerance: Tolerance,
     nondet_tol: float = 0.0,
+    size: Array | None = None,
 ) -> tuple[Finding, ...]:
     """`pulled` = pull(cotangent), `expected` = the same combination of the pulls that the cotangent was made of. What
-    deviates because it is never the same twice is called so instead."""
+    deviates because it is never the same twice is called so instead. `size`: that of the terms of each sum, where they
+    may cancel; rounding is relative to it."""
     findings: list[Finding] = []
+    rounding = negligible(program)
     value_scale = rms(cotangent * program.value) * float(np.sqrt(cotangent.size))
     if np.array_equal(pulled, expected):  # as it is for a single cotangent: the weights are powers of two
         return ()
@@ -72,12 +72,12 @@ def check_linear(
             continue
         # A gradient that is zero but for rounding has no scale of its own; that of value over input stands in.
         input_scale = rms(program.point[span]) or 1.0
-        scale = max(rms(expected[span]), NEGLIGIBLE * value_scale / (tolerance.finest * input_scale + 1e-300))
+        scale = max(rms(expected[span]), rounding * value_scale / (tolerance.finest * input_scale + 1e-300))
         with np.errstate(invalid="ignore"):
             deviation = np.abs(pulled[span] - expected[span])
         if np.max(deviation) <= tolerance.finest * scale:
             continue
-        allowed = entry_tolerance(expected[span], scale, tolerance)
+        allowed = entry_tolerance(expected[span] if size is None else size[span], scale, tolerance)
         if nondet_tol:  # of every pull that the combination is made of
             allowed += nondet_tol * (1.0 + float(np.sum(np.abs(cotangent))))
         if not (deviation > allowed).any():  # NaN is the comparison's business, not this contract's

@@ -37,7 +37,7 @@ def check_values(program: Program, nondet_tol: float = 0.0) -> tuple[Finding, ..
                     Place(leaf.spot(leaf.start + worst), None),
                     f"two calls at the same point differ: {leaf.spot(leaf.start + worst)} was {first[worst]:.6g}, then "
                     f"{second[worst]:.6g}; the function is random or keeps state",
-                    "Seed it inside the function, use eval mode for dropout, or pass its state as an argument.",
+                    "Pass randomness='reseed', use eval mode for dropout, or pass its state as an argument.",
                 ),
             )
     return ()

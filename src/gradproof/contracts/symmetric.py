@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradproof.compare import entry_tolerance
+from gradproof.agreement import entry_tolerance
+from gradproof.contracts.negligible import negligible
 from gradproof.norms import dot, rms
 from gradproof.program import Array, Program, leaf_at
 from gradproof.reference.steps import signed
@@ -17,7 +18,6 @@ from gradproof.settings import Tolerance
 
 # Two random bilinear forms; each term is as large as their rms, and they add up like a random walk.
 SIGMAS = 6.0
-NEGLIGIBLE = 1e-11
 HINT = (
     "No function has such second derivatives: the first-order rule is not the gradient of anything, or the rule of its "
     "backward is wrong."
@@ -54,9 +54,7 @@ def check_symmetric_by_probes(
 
 
 def _negligible(program: Program) -> float:
-    """A second derivative that is zero but for rounding has no scale of its own; that of gradient over input stands
-    in."""
-    return NEGLIGIBLE * rms(program.value) / (rms(program.point[: program.value.size]) or 1.0)
+    return negligible(program) * rms(program.value) / (rms(program.point[: program.value.size]) or 1.0)
 
 
 def _finding(program: Program, at: tuple[int, int] | None, one: str, other: str) -> Finding:

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from gradproof.compare import Mask, entry_tolerance
+from gradproof.agreement import Mask, entry_tolerance
 from gradproof.diagnose.sight import Indices, Sight, Turned
 from gradproof.norms import rms
 from gradproof.program import Array, Leaf

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -14,8 +15,10 @@ from gradproof.diagnose.sight import Whole
 from gradproof.diagnose.stale import stale
 from gradproof.errors import BudgetSpent
 from gradproof.evidence.gathered import Task
+from gradproof.evidence.native import Departure
 from gradproof.evidence.wording import mismatch
 from gradproof.norms import rms
+from gradproof.precision import SINGLE, Precision
 from gradproof.program import Array
 from gradproof.result import Comparison, Diagnosis, Finding, Verdict
 
@@ -42,6 +45,44 @@ def mismatches(task: Task, comparisons: tuple[Comparison, ...], findings: tuple[
             diagnosis = blamed(diagnosis, comparison, comparisons)
         said.append(_with(mismatch(comparison), diagnosis))
     return tuple(said)
+
+
+def only_in(form: Precision, findings: tuple[Finding, ...], departures: Sequence[Departure]) -> tuple[Finding, ...]:
+    """The same findings where the rule is right in float64; those without a cause say so."""
+    worst = max(one.relative for one in departures)
+    diagnosis = Diagnosis(
+        "precision",
+        f"the same rule is right in float64: only its numbers in {form.name} are off, by {worst:.2g} of their size",
+        1.0,
+        f"Look for a cast to a format narrower than {form.name}, or for a branch on the dtype.",
+    )
+    findings = tuple(_with(f, diagnosis) if f.code == "mismatch" and f.diagnosis is None else f for f in findings)
+    if form.bits >= SINGLE.bits or any(one.code == "mismatch" for one in findings):
+        return findings
+    # So few digits do that by themselves where large numbers cancel; no single entry is off.
+    return tuple(
+        replace(one, verdict=Verdict.UNDECIDED, sentence=f"{one.sentence}; in float64 it is linear")
+        if one.code == "nonlinear"
+        else one
+        for one in findings
+    )
+
+
+def only_rounding(findings: Sequence[Finding], comparisons: Sequence[Comparison], largest: float) -> bool:
+    """Whether all that is wrong in float64 looks like a rule that rounds to the program's own format on the way: by at
+    most `largest`, relative to the block, and by something else at every entry."""
+    wrong = [one for one in comparisons if one.verdict is Verdict.WRONG]
+    contracts = [one for one in findings if one.verdict is Verdict.WRONG and one.code != "mismatch"]
+    return all(one.diagnosis is not None and one.diagnosis.code == "precision" for one in contracts) and all(
+        _incoherent(one, largest) for one in wrong
+    )
+
+
+def _incoherent(comparison: Comparison, largest: float) -> bool:
+    strongest = max((abs(one.numeric) for one in comparison.found), default=0.0)
+    clear = [one for one in comparison.found if abs(one.numeric) > 0.25 * strongest]
+    errors = np.array([one.analytic / one.numeric - 1.0 for one in clear])
+    return len(errors) > 1 and bool(np.abs(errors).max() <= min(largest, 2.0 * np.ptp(errors)))
 
 
 def _with(finding: Finding, diagnosis: Diagnosis | None) -> Finding:

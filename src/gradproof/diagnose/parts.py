@@ -8,7 +8,7 @@ from math import comb
 
 import numpy as np
 
-from gradproof.compare import Mask
+from gradproof.agreement import Mask
 from gradproof.diagnose.exhibit import Exhibit
 from gradproof.diagnose.factors import common_ratio
 from gradproof.diagnose.sight import Indices

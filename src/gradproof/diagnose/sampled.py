@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from gradproof.compare import Mask
+from gradproof.agreement import Mask
 from gradproof.diagnose.exhibit import Exhibit, shaped
 from gradproof.diagnose.moved import moves
 from gradproof.diagnose.sight import Indices, Line, Rows, Sight, some_columns

@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gradproof.compare import entry_tolerance, judge
+from gradproof.agreement import Judgement, entry_tolerance, judge
 from gradproof.evidence.gathered import Task, restricted
 from gradproof.evidence.scales import rounding
-from gradproof.norms import dot, rms
+from gradproof.norms import dot, rms, rows_weighed
 from gradproof.program import Array, Leaf
 from gradproof.reference.estimate import Kind
 from gradproof.reference.field import CHUNK, Field, projected
@@ -45,11 +45,13 @@ class Suspect:
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """The wrong entries found, and what to say when none was wrong; `kinds` are those of the entries looked at."""
+    """The wrong entries found, and what to say when none was wrong; what the entries that were looked at look like,
+    and those of them that cannot be told."""
 
     found: tuple[Entry, ...]
     remark: str = ""
     kinds: frozenset[Kind] = frozenset()
+    unclear: tuple[Entry, ...] = ()
 
 
 def locate(task: Task, suspect: Suspect) -> Located:
@@ -57,12 +59,15 @@ def locate(task: Task, suspect: Suspect) -> Located:
     the worst of the halves that were passed by."""
     leaf = suspect.input
     pulled = task.program.pull(suspect.cotangent[None])[0] if suspect.mode == "reverse" else None
+    if pulled is not None and not np.isfinite(pulled).all():
+        pulled = np.where(suspect.direction == 0, 0.0, pulled)  # what the probe left out does not count
     sides = Sides(projected(task.reference, suspect.cotangent, task.exact), pulled)
     start = task.reference.tally.evaluations
     waiting = [Part(-_weight(suspect.deviation), leaf.start, leaf.stop, suspect.deviation, suspect.bar)]
     found: list[Entry] = []
     adjudicated = 0
     kinds: set[Kind] = set()
+    unclear: list[Entry] = []
     while waiting and len(found) < NAMED:
         if adjudicated and (task.reference.tally.evaluations - start > EVALUATIONS or adjudicated - len(found) >= 3):
             break
@@ -76,13 +81,15 @@ def locate(task: Task, suspect: Suspect) -> Located:
                 heapq.heappush(waiting, half)
         if part.last - part.first == 1:
             adjudicated += 1
-            entry, kind = _adjudicate(task, suspect, part.first, _block_scale(suspect, pulled))
+            entry, judgement, kind = _adjudicate(task, suspect, part.first, _block_scale(suspect, pulled))
             kinds.add(kind)
-            if entry is not None:
+            if judgement.wrong.any():
                 found.append(entry)
+            elif judgement.undecided.any():
+                unclear.append(entry)
     found.sort(key=lambda entry: -entry.deviation / (entry.tolerance + entry.bar + 1e-300))
     remark = "" if found else "the deviation is spread over entries that are each within tolerance"
-    return Located(tuple(found), remark, frozenset(kinds))
+    return Located(tuple(found), remark, frozenset(kinds), tuple(unclear))
 
 
 class Sides(NamedTuple):
@@ -130,12 +137,12 @@ def _deviation(task: Task, suspect: Suspect, sides: Sides, span: slice) -> tuple
     if sides.pulled is not None:
         analytic = dot(sides.pulled[span], part[0, span])
     else:
-        analytic = dot(task.program.push(part)[0], suspect.cotangent)
+        analytic = float(rows_weighed(task.program.push(part), suspect.cotangent)[0])
     return float(numeric.gap(np.full((1, 1), analytic))[0, 0]), float(numeric.bar[0, 0])
 
 
-def _adjudicate(task: Task, suspect: Suspect, coordinate: int, scale: float) -> tuple[Entry | None, Kind]:
-    """The worst entry of one column, judged by itself; None if it is within tolerance. And what it looks like."""
+def _adjudicate(task: Task, suspect: Suspect, coordinate: int, scale: float) -> tuple[Entry, Judgement, Kind]:
+    """The worst entry of one column, judged by itself, and what it looks like."""
     row = _worst_output(task, suspect, coordinate, _column(task, coordinate))
     one_hot = np.zeros((1, task.program.value.size))
     one_hot[0, row] = 1.0
@@ -150,9 +157,6 @@ def _adjudicate(task: Task, suspect: Suspect, coordinate: int, scale: float) -> 
         analytic = task.program.pull(one_hot)[:, coordinate]
     tolerance = entry_tolerance(numeric.value[0], scale, task.tolerance)
     tolerance += rounding(task, suspect.output, suspect.input)
-    kind = Kind(int(numeric.kind[0, 0]))
-    if not judge(analytic[None], numeric, tolerance[None]).wrong.any():
-        return None, kind
     entry = Entry(
         Place(suspect.output.spot(row), suspect.input.spot(coordinate)),
         float(analytic[0]),
@@ -161,7 +165,7 @@ def _adjudicate(task: Task, suspect: Suspect, coordinate: int, scale: float) -> 
         float(tolerance[0]),
         float(numeric.spread[0, 0]),
     )
-    return entry, kind
+    return entry, judge(analytic[None], numeric, tolerance[None]), Kind(int(numeric.kind[0, 0]))
 
 
 def _column(task: Task, coordinate: int) -> Array:
@@ -198,17 +202,25 @@ def _worst_output(task: Task, suspect: Suspect, coordinate: int, column: Array) 
         unit = np.zeros((1, suspect.direction.size))
         unit[0, coordinate] = 1.0
         gap = np.abs(task.program.push(unit)[0] - column)[leaf.span]
-        return leaf.start + int(np.argmax(np.nan_to_num(gap, nan=np.inf)))
+        return leaf.start + _worst(gap, column[leaf.span])
     first, last = leaf.start, leaf.stop
     while last - first > max(1, min(FEW_OUTPUTS, CHUNK // (column.size + suspect.direction.size))):
         middle = (first + last) // 2
         halves = (slice(first, middle), slice(middle, last))
         left, right = (_row_deviation(task, suspect, coordinate, column, half) for half in halves)
+        if left == right == np.inf:  # 0 * inf is NaN in either half; the cause is where the function depends on it
+            left, right = (rms(column[half]) for half in halves)
         first, last = (first, middle) if left >= right else (middle, last)
     rows = np.zeros((last - first, column.size))
     rows[np.arange(last - first), np.arange(first, last)] = 1.0
     gap = np.abs(task.program.pull(rows)[:, coordinate] - column[first:last])
-    return first + int(np.argmax(np.nan_to_num(gap, nan=np.inf)))
+    return first + _worst(gap, column[first:last])
+
+
+def _worst(gap: Array, column: Array) -> int:
+    """The largest; of several that are not finite the one on which the function depends most, since 0 * inf is NaN."""
+    broken = ~np.isfinite(gap)
+    return int(np.argmax(np.where(broken, np.abs(column), -1.0) if broken.any() else gap))
 
 
 def _row_deviation(task: Task, suspect: Suspect, coordinate: int, column: Array, part: slice) -> float:

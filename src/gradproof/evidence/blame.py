@@ -34,6 +34,17 @@ class Group:
     lengths: Array
     expected: Callable[[Array], Array]
 
+    def without(self, column: int) -> Group:
+        """The same with one column at rest."""
+        lengths = self.lengths.copy()
+        lengths[column] = 0.0
+        return Group(self.field, self.columns[self.columns != column], lengths, self.expected)
+
+    def deviation(self, of: int) -> float:
+        """Of one output, when all columns move."""
+        output = np.array([of])
+        return float(_deviation(self, only(self.field, output), self.columns, output)[0])
+
 
 def blamed(group: Group, outputs: Indices, deviation: Array) -> Indices:
     """For each of these outputs, which deviate by so much when all columns move, a column; NOBODY where none stands
@@ -52,12 +63,13 @@ def blamed(group: Group, outputs: Indices, deviation: Array) -> Indices:
     clear &= number < count
     found = np.where(clear, group.columns[np.minimum(number, count - 1)], NOBODY)
     for place in np.flatnonzero(~clear)[:FOLLOWED]:
-        found[place] = _followed(group, outputs[[place]], float(deviation[place]))
+        found[place] = followed(group, int(outputs[place]), float(deviation[place]))
     return found
 
 
-def _followed(group: Group, output: Indices, deviation: float) -> int:
-    """Always into the half that deviates more."""
+def followed(group: Group, of: int, deviation: float) -> int:
+    """The column to blame for one output: always into the half that deviates more."""
+    output = np.array([of])
     field, columns = only(group.field, output), group.columns
     while columns.size > 1:
         left, right = columns[: columns.size // 2], columns[columns.size // 2 :]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gradproof.compare import Judgement, Mask, judge
+from gradproof.agreement import Judgement, Mask, judge
 from gradproof.evidence.gathered import Task
 from gradproof.evidence.nans import explained
 from gradproof.evidence.scales import negligible

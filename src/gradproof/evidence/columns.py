@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gradproof.compare import entry_tolerance, judge
+from gradproof.agreement import entry_tolerance, judge
 from gradproof.evidence.folds import Column
 from gradproof.evidence.gathered import Task
 from gradproof.evidence.scales import rounding

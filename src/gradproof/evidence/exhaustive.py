@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from gradproof.compare import entry_tolerance, judge
+from gradproof.agreement import entry_tolerance, judge
 from gradproof.evidence.blocks import Measured, comparisons_of, kinks_of, power_of
 from gradproof.evidence.gathered import Gathered, Task
 from gradproof.evidence.glanced import Glanced, glance_columns, glance_groups

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gradproof.compare import Mask
+from gradproof.agreement import Mask
 from gradproof.evidence.gathered import Task
 from gradproof.evidence.sums import Probe, part
 from gradproof.program import Array, Leaf
@@ -42,6 +42,8 @@ class Fold:
     def pieces(self, probe: Probe) -> list[Probe]:
         """The smooth rest of a probe: all inputs to the outputs that do not bend; the harmless inputs to those that do;
         and each singled-out coordinate to those that do not bend along it."""
+        if probe.way == "inward":
+            return [probe]
         straight = np.where(self.outputs, 0.0, probe.cotangent)
         others = np.where(self.outputs, probe.cotangent, 0.0)
         found = [Probe(probe.direction, straight), Probe(np.where(self.inputs, 0.0, probe.direction), others)]

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gradproof.program import Array, Program
+from gradproof.bounds import Limits
+from gradproof.metered import Metered
+from gradproof.program import Array
 from gradproof.reference.complexstep import ComplexStep
 from gradproof.result import Comparison, Finding, Power, Verdict
 from gradproof.settings import CONTRACTS, Tolerance
@@ -17,8 +19,8 @@ class Task:
     """One program to be judged: the analytic side as the user runs it, the numeric side in the widest format there
     is (the same program when it is in double already)."""
 
-    program: Program
-    reference: Program
+    program: Metered
+    reference: Metered
     modes: tuple[str, ...]
     tolerance: Tolerance
     order: int
@@ -27,6 +29,7 @@ class Task:
     contracts: tuple[str, ...] = CONTRACTS
     nondet_tol: float = 0.0
     exact: ComplexStep | None = None  # of the numeric side, where its function takes complex numbers
+    limits: Limits | None = None  # what the user said of the inputs' domain
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,14 +9,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gradproof.compare import entry_tolerance
+from gradproof.agreement import entry_tolerance
 from gradproof.evidence.gathered import Task
 from gradproof.evidence.pattern import Pattern
 from gradproof.evidence.scales import block_scales, unimportant_changes
+from gradproof.precision import coarsest
 from gradproof.program import Array, Indices, Leaf
 from gradproof.reference.estimate import Estimate
 from gradproof.reference.field import Field
-from gradproof.reference.glance import ENTRY, glance
+from gradproof.reference.glance import ENTRY, Strictness, glance
 from gradproof.reference.steps import finely_signed
 
 # Inputs that move together move by steps that differ at most by this factor.
@@ -90,7 +91,7 @@ def glance_columns(task: Task, field: Field, analytic: dict[str, Array]) -> Glan
     bar = np.empty_like(slope)
     doubtful = np.zeros(count, dtype=bool)
     scales = block_scales(task, analytic)
-    strictness = ENTRY.within(task.tolerance.finest)
+    strictness = _strictness(task)
     unimportant = unimportant_changes(task)
     batch = max(1, field.rows // 2)
     for first in range(0, count, batch):
@@ -118,7 +119,7 @@ def glance_groups(task: Task, field: Field, analytic: dict[str, Array], pattern:
     lengths = group_lengths(task)
     displacements = np.zeros((pattern.count, count))
     displacements[groups, np.arange(count)] = lengths
-    seen = glance(field, displacements, ENTRY.within(task.tolerance.finest))
+    seen = glance(field, displacements, _strictness(task))
     reach = np.abs(lengths)
     shortest = np.full(pattern.count, np.inf)
     np.minimum.at(shortest, groups, reach)
@@ -162,3 +163,7 @@ def enough(task: Task, slope: Array, length: Array, scale: Array, unimportant: A
     granted = entry_tolerance(slope / length, scale, task.tolerance)
     granted *= 0.5 * length
     return granted if scale.all() else np.where(scale > 0, granted, np.maximum(granted, unimportant))
+
+
+def _strictness(task: Task) -> Strictness:
+    return ENTRY.seen_in(coarsest(task.program.inputs + task.program.outputs).roundoff).within(task.tolerance.finest)

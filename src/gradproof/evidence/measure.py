@@ -38,6 +38,12 @@ class Outcome:
     size: Array
     rounding: Array
 
+    @property
+    def smooth(self) -> bool:
+        """Or at least as smooth as the way allows to see."""
+        kinds = (Kind.SMOOTH, Kind.NEAR) if self.probe.way == "both" else (Kind.SMOOTH, Kind.NEAR, Kind.EDGE)
+        return bool(np.isin(self.numeric.kind, kinds).all() and np.isfinite(self.numeric.bar).all())
+
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
@@ -51,35 +57,43 @@ class Evidence:
     fold: Fold | None = None
 
 
-def draw(task: Task) -> Probe:
-    """Outputs that are not finite at the point are left out, and inputs that they spoil: see `nans`."""
+def draw(task: Task) -> list[Probe]:
+    """One probe. Outputs that are not finite at the point are left out, and inputs that they spoil: see `nans`. Inputs
+    that a bound lets move only one way make a second part of it."""
     direction = random_direction(task.reference, task.steps, task.generator)
     cotangent = signed(task.generator, task.program.value.size)
     finite = np.isfinite(task.program.value)
-    if finite.all():
-        return Probe(direction, cotangent)
-    return Probe(np.where(tainted(task), 0.0, direction), np.where(finite, cotangent, 0.0))
+    if not finite.all():
+        direction, cotangent = np.where(tainted(task), 0.0, direction), np.where(finite, cotangent, 0.0)
+    if task.limits is None:
+        return [Probe(direction, cotangent)]
+    pressed = task.limits.pressed(task.program.point, direction)
+    inward = np.where(pressed, task.limits.inward(task.program.point, direction), 0.0)
+    free = np.where(pressed, 0.0, direction)
+    parts = [Probe(free, cotangent), Probe(inward, cotangent, "inward")]
+    return [one for one in parts if one.direction.any()] or parts[:1]
 
 
-def measure(task: Task, drawn: list[Probe], analytic: list[dict[str, Sums]]) -> Evidence:
-    """The numeric side of all probes. Where outputs bend, the probes are taken apart: see `folds`."""
-    modes = tuple(analytic[0])
-    looked = [_glance(task, probe) for probe in drawn]
-    fold = find_fold(task, drawn[0]) if any(one.suspicious for one in looked) else None
+def measure(task: Task, drawn: list[list[Probe]], analytic: list[list[dict[str, Sums]]]) -> Evidence:
+    """The numeric side of all probes, part by part. Where outputs bend, they are taken apart: see `folds`."""
+    modes = tuple(analytic[0][0])
+    probes, sides = [one for parts in drawn for one in parts], [one for parts in analytic for one in parts]
+    looked = [_glance(task, probe) for probe in probes]
+    fold = find_fold(task, drawn[0][0]) if any(one.suspicious for one in looked) else None
     outcomes = []
     if fold is None:
-        outcomes = [_outcome(task, *three) for three in zip(drawn, analytic, looked, strict=True)]
-        if all((one.numeric.kind == Kind.SMOOTH).all() and np.isfinite(one.numeric.bar).all() for one in outcomes):
-            return Evidence(modes, outcomes, 1, [])
-        fold = find_fold(task, drawn[0])
-    looks = _looks(task, fold, drawn[0], analytic[0]) if fold is not None else []
+        outcomes = [_outcome(task, *three) for three in zip(probes, sides, looked, strict=True)]
+        if all(one.smooth for one in outcomes):
+            return Evidence(modes, outcomes, len(drawn[0]), [])
+        fold = find_fold(task, drawn[0][0])
+    looks = _looks(task, fold, drawn[0][0], analytic[0][0]) if fold is not None else []
     # Noise bends everywhere too. It is for the ladder to deal with.
     noise = (Kind.SMOOTH, Kind.STAIRS, Kind.ROUGH)
     if fold is None or (fold.crowded and any(look.kind in noise for look in looks)):
-        outcomes = outcomes or [_outcome(task, *three) for three in zip(drawn, analytic, looked, strict=True)]
-        return Evidence(modes, outcomes, 1, [])
+        outcomes = outcomes or [_outcome(task, *three) for three in zip(probes, sides, looked, strict=True)]
+        return Evidence(modes, outcomes, len(drawn[0]), [])
     steep = [(look.coordinate, look.row) for look in looks if look.kind is Kind.STEEP]
-    pieces = [fold.pieces(probe.without(steep)) for probe in drawn]
+    pieces = [[piece for part in parts for piece in fold.pieces(part.without(steep))] for parts in drawn]
     outcomes = [
         _outcome(task, piece, {mode: sums_of(task, mode, piece) for mode in modes}, _glance(task, piece))
         for several in pieces
@@ -122,12 +136,15 @@ def _glance(task: Task, probe: Probe) -> _Glances:
             task.reference, probe.cotangent, part(probe.direction, leaf), PROBE.within(task.tolerance.finest)
         )
         found.append(seen)
-        suspicious |= bends or (task.program.value.size <= FEW_OUTPUTS and _has_round(task.program.point[leaf.span]))
+        suspicious |= probe.way == "both" and (bends or _may_hide(task, leaf))
     return _Glances(found, suspicious)
 
 
-def _has_round(values: Array) -> bool:
-    return bool(((values.view(np.int64) & ROUND) == 0).any())
+def _may_hide(task: Task, leaf: Leaf) -> bool:
+    """Whether a kink may be lost in a sum: few outputs, and an input that is a round number."""
+    if task.program.value.size > FEW_OUTPUTS:
+        return False
+    return bool(((task.program.point[leaf.span].view(np.int64) & ROUND) == 0).any())
 
 
 def _outcome(task: Task, probe: Probe, analytic: dict[str, Sums], looked: _Glances) -> Outcome:
@@ -154,6 +171,8 @@ def _outcome(task: Task, probe: Probe, analytic: dict[str, Sums], looked: _Glanc
         else:
             field, displacement = by_leaf(task.reference, probe.cotangent, task.exact), part(probe.direction, leaf)
             goal = Goal(0.5 * allowed[None], 0.5 * task.tolerance.finest)
+            if probe.way == "inward":  # no glance can agree closely here, so that the ladder must
+                goal = Goal(PROBE.agree * size[[i]], 0.0)
             rows.append(refine(field, displacement, first_look(field, displacement), goal))
     return Outcome(probe, Estimate.stacked(rows), analytic, size, ROUNDING_FACTOR * roundoff * size)
 

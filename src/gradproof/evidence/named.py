@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gradproof.compare import entry_tolerance, judge
-from gradproof.evidence.blame import NOBODY
+from gradproof.agreement import entry_tolerance, judge
+from gradproof.evidence.blame import NOBODY, Group, followed
 from gradproof.evidence.gathered import Task
 from gradproof.evidence.scales import rounding
 from gradproof.program import Array, Indices, Leaf, Stored
@@ -25,21 +25,30 @@ SIGMAS = 6.0
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Suspects:
-    """Outputs that deviate (`verdict` is WRONG), or cannot be told, when a group of `members` columns of a leaf moves;
-    the column to blame for each, and by how many tolerances it deviates."""
+    """Outputs that deviate (`verdict` is WRONG), or cannot be told, when a group of columns of a leaf moves; the column
+    to blame for each, by how much it deviates, and by how much it may."""
 
     verdict: Verdict
     leaf: Leaf
-    members: int
+    group: Group
     outputs: Indices
     columns: Indices
-    excess: Array
+    gap: Array
+    allowed: Array
+
+    @property
+    def excess(self) -> Array:
+        return np.asarray(np.abs(self.gap) / (self.allowed + 1e-300))
+
+    @property
+    def beyond(self) -> Indices:
+        """The outputs that no deviations within the tolerance add up to."""
+        return np.asarray(self.outputs[~(self.excess <= SIGMAS * np.sqrt(self.group.columns.size))])
 
     def within(self, output: Leaf) -> Suspects:
         some = (self.outputs >= output.start) & (self.outputs < output.stop)
-        return Suspects(
-            self.verdict, self.leaf, self.members, self.outputs[some], self.columns[some], self.excess[some]
-        )
+        parts = (self.outputs[some], self.columns[some], self.gap[some], self.allowed[some])
+        return Suspects(self.verdict, self.leaf, self.group, *parts)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -63,12 +72,15 @@ class Court:
         wrong = [one for one in own if one.verdict is Verdict.WRONG and one.outputs.size]
         if wrong:
             count, pairs = sum(one.outputs.size for one in wrong), _worst(wrong)
-            found = [entry for pair in pairs if (entry := self._adjudicated(pair, output, leaf, scale)) is not None]
-            found.sort(key=lambda entry: -entry.deviation / (entry.tolerance + entry.bar + 1e-300))
+            found, kinked = self._adjudicated(wrong, pairs, output, leaf, scale)
             if found:
+                found.sort(key=lambda entry: -entry.deviation / (entry.tolerance + entry.bar + 1e-300))
                 return Blamed(Verdict.WRONG, tuple(found), count - len(pairs) + len(found))
-            if any(np.nanmax(one.excess) > SIGMAS * np.sqrt(one.members) for one in wrong):
+            beyond = {int(j) for one in wrong for j in one.beyond}
+            if beyond and not kinked:
                 return Blamed(Verdict.WRONG, wrong=count, reason="no single entry stands out")
+            if beyond - kinked:
+                return Blamed(Verdict.UNDECIDED, reason="kink")
         vague = [one for one in own if one.verdict is Verdict.UNDECIDED and one.outputs.size]
         if vague:
             entries = tuple(self._entry(pair, output, leaf, scale)[0] for pair in _worst(vague))
@@ -76,9 +88,42 @@ class Court:
         remark = "the deviation is spread over entries that are each within tolerance" if wrong else ""
         return Blamed(Verdict.RIGHT, reason=remark)
 
-    def _adjudicated(self, pair: tuple[int, int], output: Leaf, leaf: Leaf, scale: float) -> Entry | None:
-        entry, verdict = self._entry(pair, output, leaf, scale)
-        return entry if verdict is Verdict.WRONG else None
+    def _adjudicated(
+        self, suspects: Sequence[Suspects], pairs: list[tuple[int, int]], output: Leaf, leaf: Leaf, scale: float
+    ) -> tuple[list[Entry], set[int]]:
+        """The wrong entries, and the outputs that deviate by their kinks alone."""
+        found, kinked = [], set()
+        for j, i in pairs:
+            entry, verdict = self._entry((j, i), output, leaf, scale)
+            if verdict is Verdict.WRONG:
+                found.append(entry)
+            elif entry.spread > 0:
+                one = next(one for one in suspects if j in one.outputs[one.columns == i])
+                behind = self._behind(one, (j, i), output, leaf, scale)
+                if behind.verdict is Verdict.RIGHT:
+                    kinked.add(j)
+                found += behind.found
+        return found, kinked
+
+    def _behind(self, one: Suspects, pair: tuple[int, int], output: Leaf, leaf: Leaf, scale: float) -> Blamed:
+        """What an output does when the columns at whose kinks it is are at rest: several of them may look like a slope
+        that none of them has, and hide one that is wrong."""
+        group, (j, column) = one.group, pair
+        allowed = float(one.allowed[one.outputs == j][0])
+        for _ in range(ADJUDICATED):
+            group = group.without(column)
+            gap = group.deviation(j) if group.columns.size else 0.0
+            if abs(gap) <= allowed:
+                return Blamed(Verdict.RIGHT)
+            column = followed(group, j, gap)
+            if column == NOBODY:
+                break
+            entry, verdict = self._entry((j, column), output, leaf, scale)
+            if verdict is Verdict.WRONG:
+                return Blamed(Verdict.WRONG, (entry,))
+            if not entry.spread:
+                break
+        return Blamed(Verdict.UNDECIDED)
 
     def _entry(self, pair: tuple[int, int], output: Leaf, leaf: Leaf, scale: float) -> tuple[Entry, Verdict]:
         """One entry, by moving its column alone."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradproof.compare import Mask
+from gradproof.agreement import Mask
 from gradproof.errors import Unsupported
 from gradproof.evidence.gathered import Task
 from gradproof.program import Array, leaf_at

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from gradproof.compare import CLEAR
+from gradproof.agreement import CLEAR
 from gradproof.evidence.bisect import Located, Suspect, locate
 from gradproof.evidence.columns import with_looks
 from gradproof.evidence.gathered import Gathered, Task
@@ -31,6 +31,8 @@ from gradproof.result import Comparison, Finding, Place, Power, Table, Verdict
 
 # P(|signed sum| > 6 sigma) <= 2 exp(-18) = 3e-8 (Hoeffding).
 SIGMAS = 6.0
+# Where there is no one slope, the sum over many entries proves nothing against any of them.
+SEVERAL = frozenset({Kind.KINK, Kind.STAIRS, Kind.STEEP, Kind.JUMP})
 # A deviation beyond a glance's bar is measured again, with a bar of its own that is up to so many times wider.
 DOUBTED = 32.0
 
@@ -72,10 +74,11 @@ def _judge_pair(task: Task, mode: str, evidence: Evidence, o: int, i: int) -> Co
         )
         located = locate(task, suspect)
         # No in-tolerance deviations add up to this much, so some entry must be wrong even if it was not found.
-        beyond = excess[worst] > SIGMAS * _loosest(task, tolerance[worst]) + CLEAR * bar[worst]
+        most = SIGMAS * _loosest(task, tolerance[worst]) + CLEAR * bar[worst]
+        beyond = bool(np.isfinite(most)) and not excess[worst] <= most
         verdict = Verdict.WRONG if located.found or beyond else Verdict.RIGHT
-        rough = located.kinds | {Kind(int(outcomes[worst].numeric.kind[i, o]))}
-        if beyond and not located.found and rough != {Kind.SMOOTH}:
+        rough = SEVERAL & (located.kinds | {Kind(int(outcomes[worst].numeric.kind[i, o]))})
+        if beyond and not located.found and rough:
             # Kinks of opposite sign that could not be told apart allow more than what is left of both.
             verdict, reason = Verdict.UNDECIDED, _reason(task, rough)
     if verdict is Verdict.RIGHT and any(
@@ -92,7 +95,7 @@ def _judge_pair(task: Task, mode: str, evidence: Evidence, o: int, i: int) -> Co
         scope="probes",
         source=Table(analytic, numeric, bar + rounding, tolerance, spread if spread.any() else None),
         verdict=verdict,
-        found=located.found,
+        found=located.found or (located.unclear if verdict is Verdict.UNDECIDED else ()),
         wrong=len(located.found),
         entries=output_leaf.size * input_leaf.size,
         reason=reason or located.remark,

@@ -6,11 +6,11 @@ import numpy as np
 
 from gradproof.evidence.gathered import Task
 from gradproof.norms import rms
-from gradproof.precision import coarsest
-from gradproof.program import Array, Leaf
+from gradproof.precision import Precision, coarsest
+from gradproof.program import Array, Leaf, Program
 from gradproof.reference.steps import step_exponent
 
-# Roundings that a derivative which is zero may consist of.
+# Roundings that a derivative which is zero may consist of; half precision, which rounds at the end, has fewer.
 ROUNDINGS = 64.0
 
 
@@ -38,9 +38,13 @@ def unimportant_changes(task: Task) -> Array:
 def rounding(task: Task, output: Leaf, leaf: Leaf) -> float:
     """What the analytic side may be off by at any entry of a block: some roundings of value over input. It matters
     where the true derivatives are zero and have no size of their own."""
-    typical = rms(task.program.point[leaf.span]) or 1.0
-    roundoff = coarsest(task.program.inputs + task.program.outputs).roundoff
-    return ROUNDINGS * roundoff * rms(task.program.value[output.span]) / typical
+    form = coarsest(task.program.inputs + task.program.outputs)
+    return least(task.program, leaf, form) * rms(task.program.value[output.span])
+
+
+def least(program: Program, leaf: Leaf, form: Precision) -> float:
+    """The same for a value of size one."""
+    return min(ROUNDINGS, form.roundings) * form.roundoff / (rms(program.point[leaf.span]) or 1.0)
 
 
 def negligible(task: Task, output: Leaf, leaf: Leaf) -> Array:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gradproof.compare import entry_tolerance, judge
+from gradproof.agreement import entry_tolerance, judge
 from gradproof.evidence.blame import NOBODY, Group, blamed
 from gradproof.evidence.colouring import Grouping
 from gradproof.evidence.gathered import Gathered, Task
@@ -120,6 +120,10 @@ class _Moved:
             self._rounding[output.span] = rounding(task, output, self._leaf)
         self._expected = self._change(self._lengths)
 
+    @property
+    def _group(self) -> Group:
+        return Group(self._field, self._members, self._lengths, self._change)
+
     def _change(self, lengths: Array) -> Array:
         """What the stored entries say of a displacement of these columns."""
         result = np.zeros(self._field.value.size)
@@ -179,8 +183,8 @@ class _Moved:
             if some.size:
                 gap = better.gap(expected)[0, some]
                 columns = self._columns(outputs[some], gap, verdict)
-                excess = np.abs(gap) / (tolerance[some] + better.bar[0, some] + 1e-300)
-                result.append(Suspects(verdict, self._leaf, self._members.size, outputs[some], columns, excess))
+                allowed = tolerance[some] + better.bar[0, some]
+                result.append(Suspects(verdict, self._leaf, self._group, outputs[some], columns, gap, allowed))
         return result
 
     def _tolerance(self, outputs: Indices) -> Array:
@@ -201,7 +205,7 @@ class _Moved:
         owner[self._owners] = self._stored.inputs[self._entries]
         if verdict is not Verdict.WRONG or not np.isfinite(gap).all():
             return np.asarray(owner[outputs])
-        found = blamed(Group(self._field, self._members, self._lengths, self._change), outputs, gap)
+        found = blamed(self._group, outputs, gap)
         return np.where(found == NOBODY, owner[outputs], found)
 
 
@@ -216,6 +220,7 @@ def _comparison(
         numbers.bar[some],
         entry_tolerance(numbers.value[some], scale, task.tolerance) + rounding(task, output, leaf),
         numbers.spread[some] if numbers.kind[some].any() else None,
+        (stored.outputs[some] - output.start, stored.inputs[some] - leaf.start),
     )
     return Comparison(
         order=task.order,

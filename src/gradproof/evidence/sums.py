@@ -17,10 +17,12 @@ from gradproof.result import Finding
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A direction for all inputs and a cotangent for all outputs; each pair of leaves uses its own parts of them."""
+    """A direction for all inputs and a cotangent for all outputs; each pair of leaves uses its own parts of them.
+    `way` is "inward" if the bounds allow to follow the direction one way only."""
 
     direction: Array
     cotangent: Array
+    way: str = "both"
 
     def without(self, entries: Sequence[tuple[int, int]]) -> Probe:
         """The same without these inputs and outputs."""
@@ -29,7 +31,7 @@ class Probe:
         direction, cotangent = self.direction.copy(), self.cotangent.copy()
         for i, j in entries:
             direction[i] = cotangent[j] = 0.0
-        return Probe(direction, cotangent)
+        return Probe(direction, cotangent, self.way)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gradproof.compare import entry_tolerance
+from gradproof.agreement import entry_tolerance
 from gradproof.evidence.gathered import Gathered, Task
 from gradproof.evidence.glanced import Glanced
 from gradproof.norms import rms

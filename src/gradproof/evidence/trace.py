@@ -16,7 +16,7 @@ from gradproof.errors import BudgetSpent
 from gradproof.evidence.gathered import Task
 from gradproof.norms import dot, rms
 from gradproof.picture import Trace
-from gradproof.program import Array, Leaf, Spot
+from gradproof.program import Array
 from gradproof.reference.decades import Decades, decades, exponents, kinks
 from gradproof.reference.field import Field, projected, single
 from gradproof.reference.lepski import lepski
@@ -99,7 +99,7 @@ def _entries(task: Task, comparisons: Sequence[Comparison], findings: Sequence[F
         for comparison in whole:
             if finding.code == "kink" and place.output and place.input and _holds(comparison, place):
                 yield _subject(task, comparison, _entry(comparison, place))
-    strong = [(comparison, comparison.strongest) for comparison in whole]
+    strong = [(comparison, comparison.strongest) for comparison in comparisons]
     for comparison, strongest in sorted(strong, key=lambda one: -abs(one[1].numeric) if one[1] else 0.0):
         if strongest is not None:
             yield _subject(task, comparison, strongest)
@@ -114,11 +114,11 @@ def _entries(task: Task, comparisons: Sequence[Comparison], findings: Sequence[F
 def _subject(task: Task, comparison: Comparison, entry: Entry) -> Subject:
     assert entry.place.output is not None
     assert entry.place.input is not None
-    coordinate = _coordinate(comparison.input, entry.place.input)
+    coordinate = comparison.input.coordinate(entry.place.input)
     scale = scales(task.reference.point, task.reference.inputs)[coordinate]
     unit = np.zeros(task.reference.point.size)
     unit[coordinate] = scale
-    field = single(task.reference, _coordinate(comparison.output, entry.place.output))
+    field = single(task.reference, comparison.output.coordinate(entry.place.output))
     return Subject(str(entry.place), comparison, entry, field, unit, float(scale))
 
 
@@ -145,8 +145,8 @@ def _holds(comparison: Comparison, place: Place) -> bool:
 def _entry(comparison: Comparison, place: Place) -> Entry:
     assert place.output is not None
     assert place.input is not None
-    row = _coordinate(comparison.output, place.output) - comparison.output.start
-    column = _coordinate(comparison.input, place.input) - comparison.input.start
+    row = comparison.output.coordinate(place.output) - comparison.output.start
+    column = comparison.input.coordinate(place.input) - comparison.input.start
     where = (row, column)
     spread = 0.0 if comparison.spread is None else float(comparison.spread[where])
     return Entry(
@@ -157,9 +157,3 @@ def _entry(comparison: Comparison, place: Place) -> Entry:
         float(comparison.tolerance[where]),
         spread,
     )
-
-
-def _coordinate(leaf: Leaf, spot: Spot) -> int:
-    """The reverse of `Leaf.spot`: where a named entry stands among all coordinates."""
-    offset = int(np.ravel_multi_index(spot.index, leaf.shape)) if spot.index else 0
-    return leaf.start + (2 * offset + (spot.part == "imag") if leaf.is_complex else offset)

@@ -6,13 +6,17 @@ from dataclasses import replace
 
 import numpy as np
 
+from gradproof.evidence.native import Departure
+from gradproof.norms import largest, rms
+from gradproof.precision import Precision
 from gradproof.reference.estimate import Kind
 from gradproof.result import Comparison, Finding, Place, Verdict
 
 UNDECIDED_HINTS = {
     "noise": "The function's own noise is too large; make it more exact (a tighter solver tolerance), or pass a wider "
     "tolerance=.",
-    "precision": "The function runs in low precision only; a float64 version, or a wider tolerance=, would decide.",
+    "precision": "The function runs in low precision only; one that runs in float64, gradproof.compare with a plain "
+    "reference that does, or a wider tolerance= would decide.",
     "domain": "The point lies on the border of the domain; move it inside.",
     "steep": "The slope grows without bound here, as that of a root at zero; move the point.",
     "stairs": "The function moves in stairs: its slope on a tread and across them differ; make it exact.",
@@ -93,12 +97,12 @@ def mismatch(comparison: Comparison) -> Finding:
         else f"{comparison.mode} derivative of order {comparison.order}"
     )
     if worst is not None and not np.isfinite(worst.analytic):
-        rule = "a kink" if worst.spread else f"{worst.numeric:.6g}"
+        there = "the function has a kink" if worst.spread else f"the numeric derivative is {worst.numeric:.6g}"
         return Finding(
             "nan-gradient",
             Verdict.WRONG,
             place,
-            f"the {name} is {worst.analytic} where the value is finite and the numeric derivative is {rule}",
+            f"the {name} is {worst.analytic} where the value is finite and {there}",
             "Look for a division by zero, or for 0 * inf behind torch.where: mask the input, not the result.",
         )
     if comparison.scope != "probes":
@@ -113,10 +117,41 @@ def mismatch(comparison: Comparison) -> Finding:
 def undecided(comparison: Comparison) -> Finding:
     worst = comparison.worst
     place = worst.place if worst else Place()
+    hint = UNDECIDED_HINTS.get(comparison.reason, "")
+    if comparison.reason == "precision" and (needed := _needed(comparison)):
+        hint = hint.replace("a wider tolerance=", f"tolerance={needed:.0e}")
     sentence = f"{str(place) or comparison.output.path} cannot be told: the numeric derivative is only known to "
     sentence += f"±{worst.bar:.2g}, the tolerance is {worst.tolerance:.2g}" if worst else "less than the tolerance"
+    return Finding(comparison.reason or "noise", Verdict.UNDECIDED, place, sentence, hint)
+
+
+def _needed(comparison: Comparison) -> float:
+    """A relative tolerance that all bars are within; 0 if there is none."""
+    scale, widest = rms(comparison.numeric), largest(comparison.bar)
+    return 2.0 * widest / scale if scale > 0 and widest < 0.25 * scale else 0.0
+
+
+def imprecise(departure: Departure, form: Precision) -> Finding:
+    """The rule is right, and its numbers are off by rounding, though by much of it."""
+    side = "gradient" if departure.mode == "reverse" else "tangent"
     return Finding(
-        comparison.reason or "noise", Verdict.UNDECIDED, place, sentence, UNDECIDED_HINTS.get(comparison.reason, "")
+        "imprecise",
+        Verdict.RIGHT,
+        departure.place,
+        f"the {side} at {departure.place} is {departure.native:.6g} in {form.name}, {departure.wide:.6g} in float64: "
+        f"rounding, off by {departure.relative:.2g} of its size and by something else at the next point",
+        "Look for large numbers that cancel on the way; gradproof.compare tells whether a plain version does better.",
+    )
+
+
+def overflow(departure: Departure, form: Precision) -> Finding:
+    return Finding(
+        "overflow",
+        Verdict.UNDECIDED,
+        departure.place,
+        f"the derivative at {departure.place} is {departure.native} in {form.name}, {departure.wide:.6g} in float64: "
+        f"others are larger than {form.largest:g}, where {form.name} ends",
+        "Scale the function or its cotangent down, or use a format with a larger range.",
     )
 
 

@@ -8,7 +8,6 @@ from gradproof.jax.dropin import (
     NonDifferentiableWarning,
     UndecidedWarning,
     check_grads,
-    check_jitted,
     check_jvp,
     check_vjp,
 )
@@ -20,7 +19,6 @@ __all__ = [
     "NonDifferentiableWarning",
     "UndecidedWarning",
     "check_grads",
-    "check_jitted",
     "check_jvp",
     "check_vjp",
     "program_of",

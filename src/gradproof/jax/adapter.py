@@ -9,6 +9,8 @@ from typing import Any
 import jax
 import numpy as np
 
+from gradproof import around
+from gradproof.around import After, Before
 from gradproof.errors import UsageError
 from gradproof.jax.calls import Signature, UserCall
 from gradproof.jax.jaxprogram import JaxProgram
@@ -38,6 +40,16 @@ def program_of(
     """`args`: one array, a tuple or list of positional arguments, or any other structure as the only argument."""
     positional = tuple(args) if type(args) in (tuple, list) else (args,)
     return traced(signature_of(fn, positional, dict(kwargs or {}), lambda named: chosen(named, wrt)))
+
+
+def composed(fn: Callable[..., Any], before: Before | None, after: After | None) -> Callable[..., Any]:
+    """A module with parameters of its own would lose them."""
+    if is_structure(fn):
+        raise UsageError(
+            f"fn is a {type(fn).__name__} with arrays inside; with output_map= or randomness= pass it as an argument: "
+            "gradproof.check(lambda model, x: model(x), (model, x), ...)"
+        )
+    return around.composed(fn, before, after)
 
 
 def signature_of(

@@ -16,7 +16,7 @@ import jax
 import numpy as np
 
 from gradproof.batching import Runner, Way
-from gradproof.jax.calls import Call, GradientCall, LinearizedCall, TangentCall, UserCall
+from gradproof.jax.calls import Call, UserCall
 from gradproof.jax.leaves import Arrays, Layout
 from gradproof.program import Array
 
@@ -54,16 +54,14 @@ class Family:
         return jax.jit(jax.vmap(lambda xs, us: tuple(call.forward(xs, us).tangents), in_axes=(None, 0)))
 
     @cached_property
-    def gradient(self) -> Family:
-        return Family(GradientCall(self.call))
+    def one_pull(self) -> Callable[..., Any]:
+        call = self.call
+        return jax.jit(lambda xs, ws: tuple(call.reverse(xs).pull(ws)))
 
     @cached_property
-    def tangent(self) -> Family:
-        return Family(TangentCall(self.call))
-
-    @cached_property
-    def linearized(self) -> Family:
-        return Family(LinearizedCall(self.call))
+    def one_push(self) -> Callable[..., Any]:
+        call = self.call
+        return jax.jit(lambda xs, us: tuple(call.forward(xs, us).tangents))
 
 
 class _Kept:
@@ -104,22 +102,19 @@ def _make(call: UserCall, width: str) -> Family:
 
 
 class Shelf:
-    """A program's way to its family: kept from an earlier check, or, from `renew` on, one of its own."""
+    """A program's way to its family: kept from an earlier check, or, from `renew` on, one of its own. Only what is
+    compiled for the user's function itself is kept, where a plain call shows whether it is stale."""
 
-    def __init__(self, call: Call, width: str, source: Callable[[], Family] | None = None) -> None:
-        """`source`: where the family comes from if the call is derived from another one."""
+    def __init__(self, call: Call, width: str) -> None:
         self._call = call
         self._width = width
-        self._source = source
         self._family: Family | None = None
         self.fresh = False
 
     @property
     def family(self) -> Family:
         if self._family is None:
-            if self._source is not None:
-                self._family = self._source()
-            elif type(self._call) is UserCall:
+            if type(self._call) is UserCall:
                 self._family = _find(self._call, self._width)
             if self._family is None:
                 self.renew()
@@ -143,10 +138,8 @@ class Shelf:
 
 def padded(layout: Layout, rows: Array) -> Arrays:
     """The arrays of some rows, and further copies of the first row up to a size that may have been compiled already."""
-    count = len(rows)
-    grain = 1 << max(3, count.bit_length() - DIGITS)
-    missing = -count % grain
-    return layout.arrays(np.concatenate([rows, np.repeat(rows[:1], missing, axis=0)]) if missing else rows)
+    grain = 1 << max(3, len(rows).bit_length() - DIGITS)
+    return layout.arrays(rows, -len(rows) % grain)
 
 
 def _form(call: UserCall, width: str) -> object:

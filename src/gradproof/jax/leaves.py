@@ -43,14 +43,19 @@ class Layout:
         """One vector -> one array for each leaf, as the user's function expects them."""
         return [jnp.asarray(one[0]) for one in self.arrays(row[None])]
 
-    def arrays(self, rows: Array) -> list[Any]:
-        """(k, size) -> for each leaf an array (k, *shape) of its dtype."""
+    def arrays(self, rows: Array, padding: int = 0) -> list[Any]:
+        """(k, size) -> for each leaf an array (k + padding, *shape) of its dtype, the first row repeated at the end.
+        The rows themselves serve where they can: JAX does not write into what it is given."""
         made = []
         for leaf, dtype in zip(self.leaves, self.dtypes, strict=True):
             part = rows[:, leaf.span]
             if leaf.is_complex:
                 part = np.ascontiguousarray(part).view(np.complex128)
-            made.append(part.reshape(len(rows), *leaf.shape).astype(dtype))
+            if padding:
+                longer = np.empty((len(rows) + padding, part.shape[1]), dtype)
+                longer[: len(rows)], longer[len(rows) :] = part, part[0]
+                part = longer
+            made.append(part.reshape(len(part), *leaf.shape).astype(dtype, copy=False))
         return made
 
     def write(self, arrays: Arrays, into: Array) -> None:

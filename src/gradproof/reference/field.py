@@ -13,6 +13,7 @@ from gradproof.norms import dot, rows_weighed
 from gradproof.program import Array, Program
 from gradproof.reference.complexstep import ComplexStep
 from gradproof.reference.estimate import Estimate
+from gradproof.reference.steps import step_exponent
 
 # Rows of points are evaluated in chunks of about this many numbers (points and values together): large enough to
 # drown the cost of a call, small enough to stay in the cache, and never more than a few vectors when N is huge.
@@ -21,7 +22,8 @@ CHUNK = 2**20
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """`values` maps rows of points to rows of M numbers; `floor` is the least error each of them can have."""
+    """`values` maps rows of points to rows of M numbers; `floor` is the least error each of them can have. `seen` maps
+    points to those that the program really sees, in its own format; None where they are the same."""
 
     point: Array
     value: Array
@@ -29,6 +31,8 @@ class Field:
     values: Callable[[Array], Array]
     rows: int  # how many points to evaluate at a time
     exact: Callable[[Array], Estimate | None] | None = None  # derivatives by the complex step, where it may be used
+    seen: Callable[[Array], Array] | None = None
+    highest: int = 12  # log2 of the largest step, relative to the first
 
 
 def field_of(program: Program, step: ComplexStep | None = None) -> Field:
@@ -37,7 +41,14 @@ def field_of(program: Program, step: ComplexStep | None = None) -> Field:
     for leaf in program.outputs:
         floor[leaf.span] *= precision.of(leaf.dtype).roundoff
     return Field(
-        program.point, program.value, floor, program.values, _rows(program), None if step is None else step.slopes
+        program.point,
+        program.value,
+        floor,
+        program.values,
+        _rows(program),
+        None if step is None else step.slopes,
+        _rounding(program),
+        _highest(program),
     )
 
 
@@ -50,6 +61,8 @@ def only(field: Field, outputs: NDArray[np.intp]) -> Field:
         lambda points: field.values(points)[:, outputs],
         field.rows,
         _then(field.exact, lambda found: Estimate.smooth(found.value[:, outputs], found.bar[:, outputs])),
+        field.seen,
+        field.highest,
     )
 
 
@@ -96,6 +109,8 @@ def _combined(program: Program, parts: Sequence[tuple[slice, Array]], step: Comp
         values,
         _rows(program),
         None if step is None else _then(step.slopes, combined),
+        _rounding(program),
+        _highest(program),
     )
 
 
@@ -110,6 +125,25 @@ def _then(
         return None if found is None else change(found)
 
     return changed
+
+
+def _highest(program: Program) -> int:
+    """No step is longer than twice the scale of its coordinate: beyond, an oscillation looks like anything."""
+    return min(12, 1 - step_exponent(program))
+
+
+def _rounding(program: Program) -> Callable[[Array], Array] | None:
+    """To the formats of the inputs; None if all are double."""
+    if precision.coarsest(program.inputs) is precision.DOUBLE:
+        return None
+
+    def rounded(points: Array) -> Array:
+        result = points.copy()
+        for leaf in program.inputs:
+            result[:, leaf.span] = precision.of(leaf.dtype).round(result[:, leaf.span])
+        return result
+
+    return rounded
 
 
 def _rows(program: Program) -> int:

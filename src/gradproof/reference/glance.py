@@ -26,11 +26,17 @@ class Strictness:
     agree: float
     bend: float
 
+    def seen_in(self, roundoff: float) -> Strictness:
+        """Strict as far as a gradient in a format of this roundoff can agree with a numeric side in double."""
+        return Strictness(max(self.agree, ROUNDINGS * roundoff), self.bend)
+
     def within(self, tolerance: float) -> Strictness:
         """Strict enough for a narrow tolerance too."""
         return Strictness(min(self.agree, 0.1 * tolerance), self.bend) if tolerance else self
 
 
+# A gradient consists of a few roundings.
+ROUNDINGS = 16.0
 # Rounding adds to a bend, up + down - 2 f, this many times what it adds to a slope, (up - down) / 2.
 BENT_BY_ROUNDING = 4.0
 

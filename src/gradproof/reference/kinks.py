@@ -32,16 +32,17 @@ def classify(central: Estimate, missed: Mask, rungs: Sequence[tuple[int, Slopes]
     only because the steps stay on one side of a kink nearby is marked as such. `rungs` are
     (log2 of the step, slopes), smallest step first.
     """
-    within = _kink_within(rungs, missed.shape)
+    steps = [pair for pair in rungs if not (np.isnan(pair[1].right_bar).all() and np.isnan(pair[1].left_bar).all())]
+    if not steps:
+        return central
+    sided, exponents = [slopes for _, slopes in steps], [exponent for exponent, _ in steps]
+    right_bars = _sober([one.right_bar for one in sided], exponents)
+    left_bars = _sober([one.left_bar for one in sided], exponents)
+    within = _kink_within(steps, right_bars, left_bars)
     if not missed.any():
         return Estimate(central.value, central.bar, central.spread, np.where(within, np.uint8(Kind.NEAR), central.kind))
-    sided = [
-        slopes for _, slopes in rungs if not np.isnan(slopes.right_bar).all() or not np.isnan(slopes.left_bar).all()
-    ]
-    if not sided:
-        return central
-    right, right_bar = lepski([slopes.right for slopes in sided], [slopes.right_bar for slopes in sided])
-    left, left_bar = lepski([slopes.left for slopes in sided], [slopes.left_bar for slopes in sided])
+    right, right_bar = lepski([one.right for one in sided], right_bars)
+    left, left_bar = lepski([one.left for one in sided], left_bars)
     has_right, has_left = np.isfinite(right_bar), np.isfinite(left_bar)
     gap = np.where(has_right & has_left, np.abs(right - left), 0.0)
     sides_bar = np.maximum(right_bar, left_bar)
@@ -55,14 +56,16 @@ def classify(central: Estimate, missed: Mask, rungs: Sequence[tuple[int, Slopes]
     bar = np.where(kink, sides_bar, central.bar)
     bar = np.where(edge, np.where(has_right, right_bar, left_bar), bar)
     bar = np.where(jump | steep, np.inf, bar)
-    # Steps that stay on this side of a nearby kink may be too short for the noise. The side that it is not on has the
-    # same slope, and steps as long as they like.
-    better = missed & within & has_right & has_left & ~apart & (np.minimum(right_bar, left_bar) < central.bar)
+    # Steps that stay on this side of a nearby kink or border may be too short for the noise. The side that it is not on
+    # has the same slope, and steps as long as they like.
+    cut = np.logical_or.reduce([np.isfinite(one.right_bar) != np.isfinite(one.left_bar) for one in sided])
+    better = missed & (within | cut) & has_right & has_left & ~apart
+    better &= np.minimum(right_bar, left_bar) < central.bar
     better &= np.abs(central.value - np.where(right_bar < left_bar, right, left)) <= APART * central.bar
     value = np.where(better, np.where(right_bar < left_bar, right, left), value)
     bar = np.where(better, np.minimum(right_bar, left_bar), bar)
-    kind = np.where(missed, np.uint8(Kind.ROUGH), np.uint8(Kind.SMOOTH))
-    near = (within & ~missed) | better
+    kind = np.where(missed & ~better, np.uint8(Kind.ROUGH), np.uint8(Kind.SMOOTH))
+    near = within & (~missed | better)
     for mask, label in (
         (near, Kind.NEAR),
         (jump, Kind.JUMP),
@@ -74,15 +77,22 @@ def classify(central: Estimate, missed: Mask, rungs: Sequence[tuple[int, Slopes]
     return Estimate(value, bar, np.where(kink, 0.5 * gap, 0.0), kind)
 
 
-def _kink_within(rungs: Sequence[tuple[int, Slopes]], shape: tuple[int, ...]) -> Mask:
+def _sober(bars: Sequence[Array], exponents: Sequence[int]) -> list[Array]:
+    """A bar that is narrow by luck would drive out all larger steps: the noise that the three smallest steps show is
+    there at every step."""
+    small = np.stack([bar * 2.0**exponent for bar, exponent in zip(bars[:3], exponents, strict=False)])
+    level = np.fmax.reduce(small, axis=0)
+    return [np.fmax(bar, np.where(np.isnan(bar), bar, level * 2.0**-e)) for bar, e in zip(bars, exponents, strict=True)]
+
+
+def _kink_within(steps: Sequence[tuple[int, Slopes]], right_bars: Sequence[Array], left_bars: Sequence[Array]) -> Mask:
     """Where the slopes on both sides differ over steps around the first, whatever smaller ones say."""
-    seen = np.zeros(shape, dtype=bool)
-    for exponent, slopes in rungs:
+    seen = np.zeros(steps[0][1].right.shape, dtype=bool)
+    for (exponent, slopes), right_bar, left_bar in zip(steps, right_bars, left_bars, strict=True):
         if exponent <= WITHIN:
             gap = np.abs(slopes.right - slopes.left)
-            seen |= (gap > APART * (slopes.right_bar + slopes.left_bar)) & (
-                gap > NOTABLE * np.maximum(np.abs(slopes.right), np.abs(slopes.left))
-            )
+            size = np.maximum(np.abs(slopes.right), np.abs(slopes.left))
+            seen |= (gap > APART * (right_bar + left_bar)) & (gap > NOTABLE * size)
     return seen
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from gradproof.precision import DOUBLE
+from gradproof.precision import DOUBLE, SINGLE
 from gradproof.program import Array
 from gradproof.reference.complexstep import sharpened
 from gradproof.reference.estimate import Estimate, Kind
@@ -25,6 +25,9 @@ CLIMB = (4, 8, 12)
 DESCENT = (-4, -8, -12)
 FAR_DESCENT = (-16, -20, -24, -28)
 NEIGHBOURS = (4, -4, -8)
+FEW_ROUNDINGS = 64.0
+# A residual of several terms, each rounded, in units of the floor.
+ROUNDED = 16.0
 # Stairs this high, relative to the value, do not come from a computation in float32.
 QUANTISED = 2.0**-23
 
@@ -40,8 +43,8 @@ class Rung:
 
     @property
     def unchanged(self) -> NDArray[np.bool_]:
-        """Where no sample differed from the value at the point."""
-        still: NDArray[np.bool_] = (self.slopes.central == 0) & (self.slopes.bar <= self.floor)
+        """Where no sample differed from the value at the point, but for the rounding of what is left over."""
+        still: NDArray[np.bool_] = (self.slopes.central == 0) & (self.slopes.bar <= ROUNDED * self.floor)
         return still
 
 
@@ -114,7 +117,7 @@ def second_opinion(field: Field, displacements: Array, relative: float) -> Estim
     stretches = (NEIGHBOURS + CLIMB[1:], DESCENT[2:], FAR_DESCENT)
     question = Question(field, displacements, Goal(np.zeros(shape), relative))
     _walk(question, look, np.arange(shape[0]), stretches, result)
-    _sharpened(field, displacements, Goal(np.zeros(shape), 0.0), result)
+    _sharpened(field, displacements, question.goal, result)
     return result
 
 
@@ -136,7 +139,11 @@ def _walk(
         if not rows.size:
             return
         goal = question.goal.of_rows(rows)
-        rungs += [_rung(question.field, question.displacements[rows], exponent) for exponent in stretch]
+        rungs += [
+            _rung(question.field, question.displacements[rows], exponent)
+            for exponent in stretch
+            if exponent <= question.field.highest
+        ]
         chosen = _choose(rungs, goal)
         result.put(rows, chosen)
         # A kink is only believed when it stays one down to the smallest step.
@@ -242,23 +249,49 @@ def noise_level(ordered: Sequence[Rung]) -> Noise:
     run = np.where(last, exponents, -np.inf).max(axis=0) - np.where(early, exponents, -np.inf).max(axis=0)
     # Stairs so wide that even the first look stays on one of them are taken for what they are: flat.
     near = (valid & (exponents <= 0)).any(axis=0)
-    steady = near & ~(rise > 0.5 * run)
+    still = ordered[0].unchanged & ordered[min(1, len(ordered) - 1)].unchanged
+    idle = still & (~_growing(seen, exponents) | _below_float32(ordered, last))
+    steady = near & (~(rise > 0.5 * run) | idle)
     taken = np.where(steady, total, np.minimum(total, 3))
     small = np.sort(np.where(valid & (count <= taken), seen, np.nan), axis=0)
     middle = np.take_along_axis(small, np.maximum((taken - 1) // 2, 0)[None], axis=0)[0]
-    return Noise(np.nan_to_num(middle), steady, *_stairs(seen, exponents))
+    return Noise(np.nan_to_num(middle), steady, *_stairs(seen, exponents, ~near & idle))
 
 
-def _stairs(seen: Array, exponents: Array) -> tuple[Array, NDArray[np.bool_]]:
+def _below_float32(ordered: Sequence[Rung], last: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Where even the largest step that changes anything changes it by some roundings of float32 alone, which is the
+    format that functions round to inside: a plateau that ends there is none."""
+    changes = np.stack([np.abs(rung.slopes.central) * 2.0**rung.exponent for rung in ordered])
+    floor = ordered[0].floor * 2.0 ** ordered[0].exponent / (PER_STEP * FLOOR_FACTOR)
+    resolved = FEW_ROUNDINGS * floor * (SINGLE.roundoff / DOUBLE.roundoff)
+    return np.asarray(np.where(last, changes, 0.0).max(axis=0) <= resolved)
+
+
+def _growing(seen: Array, exponents: Array) -> NDArray[np.bool_]:
+    """Where noise grows from each rung that saw any to the next, as it does beyond a plateau. Where it does not, and
+    nothing changes over small steps, the function is rounded inside. Single rungs see little or nothing by luck."""
+    growing = np.ones(seen.shape[1:], dtype=bool)
+    before, reach = np.full(seen.shape[1:], np.nan), np.full(seen.shape[1:], np.nan)
+    logs = np.log2(seen)
+    for height, exponent in zip(logs, exponents[:, 0, 0], strict=True):
+        growing &= ~(height - before <= 0.5 * (exponent - reach))
+        known = ~np.isnan(height)
+        before, reach = np.where(known, height, before), np.where(known, exponent, reach)
+    return growing
+
+
+def _stairs(seen: Array, exponents: Array, wide: NDArray[np.bool_]) -> tuple[Array, NDArray[np.bool_]]:
     """The height of stairs, and where there are any: around the first look the same height at three rungs or more,
     further down nothing or rounding alone, and no rung in between. Their treads may slope (a solver that stops at a
     tolerance, started from its argument), so a slope seen on one of them is not the function's. An oscillation that
-    the large steps alias would fade out gradually instead, and a kink does so as well."""
+    the large steps alias would fade out gradually instead, and a kink does so as well. `wide`: a tread is known to be
+    wider than the first look."""
     around = np.where((exponents >= -8) & (exponents <= 12), seen, np.nan)
     known = np.isfinite(around)
     ordered = np.sort(around, axis=0)
-    height = np.take_along_axis(ordered, np.maximum((known.sum(axis=0) - 1) // 2, 0)[None], axis=0)[0]
-    level = (known & (around <= 8 * height) & (around >= height / 8)).sum(axis=0) >= 3
+    middle = np.maximum((known.sum(axis=0) - np.where(wide, 0, 1)) // 2, 0)
+    height = np.take_along_axis(ordered, middle[None], axis=0)[0]
+    level = wide | ((known & (around <= 8 * height) & (around >= height / 8)).sum(axis=0) >= 3)
     below = np.where(exponents < -8, np.nan_to_num(seen), np.nan)
     fading = ((below < height / 64) & (below > 64 * np.fmin.reduce(below, axis=0) + 1e-3 * height / 64)).any(axis=0)
     quiet = (below < height / 64).any(axis=0)

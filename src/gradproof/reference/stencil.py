@@ -16,7 +16,7 @@ how much wider the bar is.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -29,6 +29,9 @@ TWO = (1.0, 11 / 32)
 TRUNCATION_FACTOR = 4.0
 NOISE_FACTOR = 8.0
 FLOOR_FACTOR = 4.0
+# What a step that is off by a part of itself does to a slope, at most: to a central one, and to a one-sided one, where
+# differences of slopes are extrapolated. A step that is off by more than `MISSTEP` of itself tells nothing.
+MISSTEP_FACTOR, MISSTEP_SIDED, MISSTEP = 2.0, 8.0, 0.25
 # Noise and floor act on a slope through the smallest step.
 PER_STEP = 1.0 / TWO[-1]
 
@@ -86,9 +89,38 @@ def spread_of_difference(a: float, b: float) -> float:
     return float(np.sqrt(0.5 / a**2 + 0.5 / b**2))
 
 
+@np.errstate(invalid="ignore", divide="ignore")
+def misstep(field: Field, displacements: Array, steps: tuple[float, ...]) -> Array:
+    """How far off the steps are, relative to themselves, because the program rounds its arguments: (k, 1)."""
+    worst = np.zeros((len(displacements), 1))
+    if field.seen is None:
+        return worst
+    for step in (*steps, *(-step for step in steps)):
+        wanted = field.point + step * displacements
+        error = np.where(displacements == 0, 0.0, np.abs((field.seen(wanted) - wanted) / (step * displacements)))
+        np.maximum(worst, error.max(axis=1, keepdims=True), out=worst)
+    return worst
+
+
+def _blurred(found: Slopes, error: Array) -> Slopes:
+    """The same slopes, after steps that were off by a relative `error`: less certain, or useless."""
+    if not error.any():
+        return found
+    extra = np.where(error > MISSTEP, np.nan, error)
+    size = np.abs(found.central)
+    return replace(
+        found,
+        noise=found.noise + MISSTEP_FACTOR * extra * size,
+        right_bar=found.right_bar + MISSTEP_SIDED * extra * size,
+        left_bar=found.left_bar + MISSTEP_SIDED * extra * size,
+        sigma=found.sigma + 0.0 * extra,
+    )
+
+
 def first_slopes(field: Field, displacements: Array) -> Slopes:
     """The two-level stencil: the first look, written for speed."""
-    return two_levels(field, sample(field, displacements, TWO))
+    found = two_levels(field, sample(field, displacements, TWO))
+    return found if field.seen is None else _blurred(found, misstep(field, displacements, TWO))
 
 
 @np.errstate(invalid="ignore", over="ignore")
@@ -139,7 +171,7 @@ def slopes(field: Field, displacements: Array) -> Slopes:
     left, left_change = _one_sided((field.value - down) / steps)
     # Noise is the same on both sides, so the larger change speaks for both, unless one side left the domain.
     change = TRUNCATION_FACTOR * np.fmax(right_change, left_change) + 2 * PER_STEP * FLOOR_FACTOR * field.floor
-    return Slopes(
+    found = Slopes(
         columns[1],
         TRUNCATION_FACTOR * np.abs(columns[1] - columns[0]),
         noise,
@@ -149,6 +181,7 @@ def slopes(field: Field, displacements: Array) -> Slopes:
         left,
         np.where(np.isfinite(left_change), change, np.nan),
     )
+    return found if field.seen is None else _blurred(found, misstep(field, displacements, THREE))
 
 
 def _one_sided(slope: Array) -> tuple[Array, Array]:

@@ -8,20 +8,40 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, fields, is_dataclass
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from enum import Enum
 from functools import cache
 from numbers import Integral, Real
+from textwrap import shorten
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from gradproof.bounds import Bound
 from gradproof.errors import UsageError
 from gradproof.picture import Digest
 from gradproof.result import Comparison
+from gradproof.settings import Settings
 
-# Fields that are written under another name, as another type.
-REPLACED: Mapping[tuple[type, str], tuple[str, Any]] = {(Comparison, "source"): ("numbers", Digest)}
 
+@dataclass(frozen=True, slots=True)
+class Described:
+    """Stands for an object that a report cannot hold, such as an array or one of the user's own: how it prints."""
+
+    text: str
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+# Fields that are written under another name, or as another type.
+REPLACED: Mapping[tuple[type, str], tuple[str, Any]] = {
+    (Comparison, "source"): ("numbers", Digest),
+    (Bound, "low"): ("low", Described | None),
+    (Bound, "high"): ("high", Described | None),
+    (Settings, "spaces"): ("spaces", tuple[tuple[str, Described], ...]),
+}
+
+LONGEST = 200
 _PLAIN = (NoneType, bool, str, int)
 
 
@@ -38,8 +58,26 @@ def encode(value: Any) -> Any:
     if isinstance(value, tuple):
         return [encode(one) for one in value]
     if is_dataclass(value):
-        return {key: encode(getattr(value, name)) for name, key in _names(value.__class__)}
+        return {key: encode(_written(value, name)) for name, key in _names(value.__class__)}
     raise TypeError(f"{type(value).__name__} has no place in a report")
+
+
+def _written(owner: Any, name: str) -> Any:
+    """The value of a field as its JSON type has it."""
+    value = getattr(owner, name)
+    if isinstance(owner, Bound) and name != "pattern":
+        return value if value is None else _described(value)
+    if isinstance(owner, Settings) and name == "spaces":
+        return tuple((pattern, _described(space)) for pattern, space in value)
+    return value
+
+
+def _described(value: Any) -> Described:
+    if isinstance(value, Described):
+        return value
+    # A bound that is one number is an array without dimensions.
+    text = repr(value.item()) if getattr(value, "shape", None) == () else repr(value)
+    return Described(shorten(text, LONGEST, placeholder=" ..."))
 
 
 def decode(hint: Any, data: Any, where: str = "") -> Any:

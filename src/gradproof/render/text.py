@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 LISTED = 8
 ROOMY = 3
 REMARKS = 4
+# The modes of `gradproof.compare`.
+SIDE_BY_SIDE = ("value", "gradient")
 
 _COLOUR = {
     Verdict.RIGHT: "green",
@@ -92,10 +94,16 @@ def summary(result: Result) -> str:
         Verdict.RIGHT: "nothing to compare",
         Verdict.UNSUPPORTED: "no derivative to check",
         Verdict.UNDECIDED: "cannot be told",
-        Verdict.WRONG: f"the numbers agree, but {count_of(len(result.wrong), 'property')} of a derivative failed",
+        Verdict.WRONG: _uncounted(result),
         Verdict.ERROR: "could not be checked",
     }
     return (counted if behind else uncounted).get(result.verdict, uncounted[result.verdict])
+
+
+def _uncounted(result: Result) -> str:
+    if any(finding.code == "structure-differs" for finding in result.wrong):
+        return "they cannot be held against each other"
+    return f"the numbers agree, but {count_of(len(result.wrong), 'property')} of a derivative failed"
 
 
 def _digits(comparisons: Sequence[Comparison]) -> str:
@@ -109,7 +117,8 @@ def _wrong_pairs(result: Result) -> list[Line]:
     listed: list[Line] = []
     for comparison in wrong[:LISTED]:
         where = f"{_place(comparison)}: {share(comparison)}"
-        numbers = _numbers(comparison.worst) if comparison.worst else comparison.reason or "no entry was singled out"
+        compared = _yardstick if comparison.mode in SIDE_BY_SIDE else _numbers
+        numbers = compared(comparison.worst) if comparison.worst else comparison.reason or "no entry was singled out"
         if len(wrong) > ROOMY:
             listed.append(Line(comparison.mode, f"{where}, {numbers}"))
         else:
@@ -149,7 +158,9 @@ def _findings(result: Result) -> list[Line]:
 
 def _listed(finding: Finding, result: Result) -> bool:
     """Whether the finding only repeats a block that has been listed with its numbers; its hint is still news."""
-    codes = {"mismatch"} | {c.reason for c in result.comparisons if c.verdict is Verdict.UNDECIDED}
+    codes = {"mismatch", "value-differs", "gradient-differs"} | {
+        c.reason for c in result.comparisons if c.verdict is Verdict.UNDECIDED
+    }
     places = [comparison.worst.place for comparison in result.comparisons if comparison.worst is not None]
     return finding.code in codes and finding.place in places
 
@@ -190,6 +201,15 @@ def _numbers(entry: Entry) -> str:
     else:
         numeric = f"numeric {with_bar(entry.numeric, entry.bar, place)}"
     return f"{analytic}, {numeric}, tolerance {two_digits(entry.tolerance)}"
+
+
+def _yardstick(entry: Entry) -> str:
+    """Of one implementation against another, whose own error stands where that of a numeric derivative would."""
+    place = last_digit(entry)
+    numbers = f"{number(entry.analytic, place)}, in float64 {number(entry.numeric, place)}"
+    return (
+        f"{numbers}; the plain reference is off by {two_digits(entry.bar)}, allowed are {two_digits(entry.tolerance)}"
+    )
 
 
 def power_sentence(power: Power) -> str:

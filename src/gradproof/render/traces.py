@@ -51,6 +51,12 @@ def taylor_sentence(trace: Trace) -> str:
     return f"The remainder falls with the power {slope:.1f} of the step{meaning}."
 
 
+def has_remainder(trace: Trace) -> bool:
+    """Whether there is a remainder to draw: a derivative that is no number leaves none, an exactly linear function
+    one of zero."""
+    return any(0 < one < math.inf for one in trace.remainders)
+
+
 def remainder_order(trace: Trace) -> float:
     """The typical slope of the remainder in a log-log plot, where it is clear of rounding; NaN where it never is."""
     steps, left_over = np.array(trace.steps), np.array(trace.remainders)

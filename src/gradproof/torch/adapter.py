@@ -13,10 +13,13 @@ from gradproof.errors import UsageError
 from gradproof.program import Tally
 from gradproof.torch.calls import UserCall
 from gradproof.torch.captured import captured_paths
+from gradproof.torch.composed import composed, reseeder
 from gradproof.torch.forms import Meaning
 from gradproof.torch.selection import chosen
 from gradproof.torch.torchprogram import TorchProgram
 from gradproof.torch.tree import Tree, flatten
+
+__all__ = ["composed", "name_of", "owns", "program_of", "reseeder"]
 
 
 def owns(fn: Callable[..., Any], args: Any, kwargs: Mapping[str, Any]) -> bool:

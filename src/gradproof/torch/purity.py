@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Any
 
+import numpy as np
 import torch
 
 from gradproof.streams import NumpyStream
@@ -60,3 +61,16 @@ class Purity:
             module.training = flag
         if inference is not None:
             inference.__exit__(None, None, None)
+
+
+def streams(devices: Iterable[torch.device]) -> tuple[torch.device, ...]:
+    """The devices whose random numbers a function of tensors on these may use."""
+    return tuple({torch.device("cpu"), *devices})
+
+
+def move_on(drawn: Sequence[torch.device]) -> None:
+    """Take a number from each stream that a call has drawn from: what comes after it must not get the same ones."""
+    for device in drawn:
+        torch.rand(1, device=device)
+    if drawn:
+        np.random.random()  # noqa: NPY002  the stream that the user's function would use

@@ -15,7 +15,7 @@ from gradproof.torch.gradientcall import GradientCall
 from gradproof.torch.leaves import rows_of
 from gradproof.torch.looping import evaluate_each
 from gradproof.torch.modes import Graph, forward, forwardless, refuse_dead_ends, reverse, unsupported_in_double
-from gradproof.torch.purity import Purity
+from gradproof.torch.purity import Purity, move_on, streams
 
 
 class TorchProgram:
@@ -37,7 +37,7 @@ class TorchProgram:
         self._searched = False
         with self.scope:
             self._trace()
-            self._draws = self.scope.moved()
+            self._streams = streams(call.inputs.devices) if self.scope.moved() else ()
         no_push = call.forms.no_push or forwardless(self._values)
         self._no_push = Unsupported(no_push) if no_push else None
         self.inputs: tuple[Leaf, ...] = call.inputs.leaves
@@ -55,7 +55,7 @@ class TorchProgram:
             "push": Lane("push", most, roundoff),
         }
         self._evaluation = Work((Way("vmap", self._values_many),), self._values_each, self.scope)
-        if self._draws:
+        if self._streams:
             self._lanes["values"].refuse("the function draws random numbers")
         if call.forms.reason:
             for lane in self._lanes.values():
@@ -109,10 +109,7 @@ class TorchProgram:
         each seam call starts from the same random state, so nothing else would show that the function is random."""
         result = np.full((1, self.value.size), np.nan)
         with self.scope:
-            if self._draws:
-                for device in {torch.device("cpu"), *self.call.inputs.devices}:
-                    torch.rand(1, device=device)
-                np.random.random()  # noqa: NPY002  the stream that the user's function would use
+            move_on(self._streams)
             if self._quiet is None:
                 self._quiet = self._same_without_graph(result[0])
             if not self._quiet or np.isnan(result[0]).any():
@@ -127,6 +124,7 @@ class TorchProgram:
         self._refuse_dead_ends()
         result = np.empty((len(rows), self._point.size))
         with self.scope:
+            move_on(self._streams)
             self._lanes["pull"].run(rows, result, Work((Way("batched", self._pull_many),), self._pull_each, self.scope))
         self._lanes["pull"].remember(rows, result)
         return result

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import jax
 import pytest
 import torch
 from torch.autograd import Function
@@ -30,6 +31,7 @@ def outcome(code: str) -> gradproof.Result:
     x = torch.randn(6, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     matrix = torch.arange(9.0, dtype=torch.float64).reshape(3, 3)
     scope: dict[str, Any] = {"torch": torch, "Function": Function, "x": x, "matrix": matrix, "options": {}}
+    scope |= {"jax": jax, "jnp": jax.numpy}
     exec(code, scope)
     return gradproof.check(scope["fn"], scope["args"], seed=0, **scope["options"])
 

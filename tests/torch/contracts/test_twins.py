@@ -148,6 +148,49 @@ def test_an_operation_in_place_that_autograd_knows_of() -> None:
     silent(lambda x: x.mul_(2).sin_(), leaf(3))
 
 
+class Counted(torch.nn.Module):
+    """2x; `where` says what its backward counts in."""
+
+    def __init__(self, where: str) -> None:
+        super().__init__()
+        self.register_buffer("calls", torch.zeros(1))
+        self.weight = torch.nn.Parameter(torch.ones(1, dtype=torch.float64))
+        self.where = where
+
+    def forward(self, x: Tensor) -> Tensor:
+        module = self
+
+        class Count(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx: Any, x: Tensor) -> Tensor:
+                return x * 2
+
+            @staticmethod
+            def backward(ctx: Any, g: Tensor) -> Tensor:
+                if module.where:
+                    getattr(module, module.where).data.add_(1)
+                return g * 2
+
+        return Count.apply(x) * self.weight
+
+
+@pytest.mark.parametrize(("where", "path"), [("calls", "buffers.calls"), ("weight", "params.weight")])
+def test_a_backward_that_writes_into_its_module(where: str, path: str) -> None:
+    module = Counted(where)
+    finding = caught(module, leaf(3), contracts="pure")
+    assert (finding.code, finding.sentence) == ("impure", f"backward overwrites {path}")
+    silent(Counted(""), leaf(3))
+
+
+def test_torchs_own_functions_are_not_in_question() -> None:
+    class Compiled(rules.Memory):
+        __module__ = "torch._functorch._aot_autograd"
+
+    result = check(lambda x: Compiled.apply(x, "forward"), leaf(3, 4), seed=1)
+    assert result.ok, str(result)
+    assert any("the graph holds no custom rule" in note for note in result.notes)
+
+
 def test_running_statistics_are_no_fault() -> None:
     silent(torch.nn.BatchNorm1d(3).double(), leaf(5, 3))
 
@@ -310,6 +353,25 @@ def test_the_budget_counts_here_too() -> None:
     result = check(rules.memory("forward"), leaf(2, 2), seed=1, budget=22, effort="exhaustive")
     assert any(note.startswith("contracts left out by the budget: ") for note in result.notes), result.notes
     assert sum((result.cost.evaluations, result.cost.pulls, result.cost.pushes)) <= 22
+
+
+def test_a_function_with_forward_mode_alone() -> None:
+    class Forward(torch.autograd.Function):
+        @staticmethod
+        def forward(x: Tensor) -> Tensor:
+            return x.sin()
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            ctx.save_for_forward(*inputs)
+
+        @staticmethod
+        def jvp(ctx: Any, t: Tensor) -> Tensor:
+            return t * ctx.saved_tensors[0].cos()
+
+    result = check(Forward.apply, leaf(3), seed=1)
+    assert result.ok, str(result)
+    assert any(note.startswith("contracts left out, because backward raised") for note in result.notes)
 
 
 def test_the_world_is_left_as_it_was() -> None:

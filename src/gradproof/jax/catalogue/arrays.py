@@ -135,7 +135,7 @@ def _selections() -> Iterator[Entry]:
         yield Entry(
             f"{np}.ndarray.at.{name}",
             (uniform(0.5, 1.0, 5), uniform(1.5, 2.0, 2)),
-            lambda x, v, name=name: getattr(x.at[jnp.array([1, 3])], name)(v),
+            lambda x, v, name=name: getattr(x.at[jnp.array([1, 3])], name)(v, unique_indices=True),
         )
 
 

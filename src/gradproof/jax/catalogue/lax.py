@@ -163,7 +163,7 @@ def _indexing() -> Iterator[Entry]:
             f"jax.lax.{word}",
             (uniform(0.5, 1.0, 5), uniform(1.5, 2.0, 2)),
             lambda x, v, word=word: getattr(lax, word)(
-                x, jnp.array([[1], [3]]), v, lax.ScatterDimensionNumbers((), (0,), (0,))
+                x, jnp.array([[1], [3]]), v, lax.ScatterDimensionNumbers((), (0,), (0,)), unique_indices=True
             ),
         )
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import jax
 import numpy as np
 
-from gradproof.compare import entry_tolerance
+from gradproof.agreement import entry_tolerance
 from gradproof.errors import Unsupported, first_line
 from gradproof.jax.calls import Call
 from gradproof.jax.jaxprogram import JaxProgram

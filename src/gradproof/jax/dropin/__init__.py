@@ -3,7 +3,6 @@
 from gradproof.errors import NonDifferentiableWarning, UndecidedWarning
 from gradproof.jax.dropin.given import check_jvp, check_vjp
 from gradproof.jax.dropin.grads import check_grads
-from gradproof.jax.dropin.jitted import check_jitted
 from gradproof.jax.dropin.judge import CheckFailed
 
 __all__ = [
@@ -11,7 +10,6 @@ __all__ = [
     "NonDifferentiableWarning",
     "UndecidedWarning",
     "check_grads",
-    "check_jitted",
     "check_jvp",
     "check_vjp",
 ]

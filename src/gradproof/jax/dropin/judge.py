@@ -13,6 +13,7 @@ from gradproof.errors import GradcheckError, NonDifferentiableWarning, OutputsCh
 from gradproof.jax.contracts.primal import check_primals
 from gradproof.jax.dropin.options import Options
 from gradproof.jax.jaxprogram import JaxProgram
+from gradproof.recording import told
 from gradproof.result import Comparison, Finding, Result, Verdict, worst_of
 
 
@@ -43,9 +44,10 @@ def _checked(program: JaxProgram, modes: Sequence[str], options: Options, err_ms
         result = check_program(program, options.settings(program, modes))
     except OutputsChanged as changed:
         raise CheckFailed(_headed(err_msg, str(changed))) from changed
-    found = check_primals(program, options.absolute(program))
+    # In reverse mode it is among the contracts of the check.
+    found = check_primals(program, options.absolute(program)) if "reverse" not in modes else ()
     verdict = worst_of([result.verdict, *(finding.verdict for finding in found)])
-    return replace(result, findings=result.findings + found, verdict=verdict)
+    return told(replace(result, findings=result.findings + found, verdict=verdict))
 
 
 def _headed(err_msg: str, text: str) -> str:

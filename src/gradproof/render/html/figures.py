@@ -21,8 +21,7 @@ def figures(blocks: Sequence[Comparison], traces: Sequence[Trace]) -> dict[str, 
 def shown(result: Result) -> list[Comparison]:
     """The blocks that have a picture, those that are not right first, the worst of them first of all. A single probe
     makes none."""
-    least = {"entries": 1, "probes": 2}
-    drawn = [one for one in result.comparisons if len(one.picture().excess) >= least[one.scope]]
+    drawn = [one for one in result.comparisons if len(one.picture().excess) > (one.scope == "probes")]
     return sorted(drawn, key=lambda one: (one.verdict is Verdict.RIGHT, -one.excess))
 
 

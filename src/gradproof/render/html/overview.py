@@ -13,7 +13,16 @@ from gradproof.result import Report, Result, Verdict
 LOUDEST_FIRST = tuple(reversed(Verdict))
 
 # About so many blocks are listed in a whole page, and so many of one program at least and at most.
-BLOCKS, LEAST, MOST = 8000, 4, 200
+BLOCKS, LEAST, MOST = 4000, 1, 200
+
+# The headline of a report of one program.
+ALONE = {
+    Verdict.RIGHT: "The gradient is right",
+    Verdict.WRONG: "The gradient is wrong",
+    Verdict.UNDECIDED: "The gradient cannot be told",
+    Verdict.UNSUPPORTED: "There is no derivative to check",
+    Verdict.ERROR: "The program could not be checked",
+}
 
 # Name of the column, what its rows carry to sort by, and whether a narrow screen leaves it out.
 COLUMNS = (
@@ -32,10 +41,12 @@ def headline(report: Report) -> str:
     if not total:
         return "No program was checked"
     counts = Counter(result.verdict for result in report.results)
+    if total == 1:
+        return ALONE[report.verdict]
     if counts[Verdict.RIGHT] == total:
-        return "The gradient is right" if total == 1 else f"All {total:,} gradients are right"
+        return f"All {total:,} gradients are right"
     loud = [verdict for verdict in LOUDEST_FIRST if counts[verdict] and verdict is not Verdict.RIGHT]
-    first = f"{counts[loud[0]]:,} of {total:,} program{'' if total == 1 else 's'} {_fate(loud[0], counts[loud[0]])}"
+    first = f"{counts[loud[0]]:,} of {total:,} programs {_fate(loud[0], counts[loud[0]])}"
     return ", ".join([first, *[f"{counts[verdict]:,} {_fate(verdict, counts[verdict])}" for verdict in loud[1:]]])
 
 

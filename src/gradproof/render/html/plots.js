@@ -58,7 +58,7 @@
     paper_bgcolor: "rgba(0,0,0,0)",
     plot_bgcolor: "rgba(0,0,0,0)",
     font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: colour("soft") },
-    hoverlabel: { bgcolor: colour("sheet"), bordercolor: colour("line"), font: { color: colour("ink"), size: 13 }, align: "left" },
+    hoverlabel: { bgcolor: colour("sheet"), bordercolor: colour("line"), font: { family: getComputedStyle(document.body).fontFamily, color: colour("ink"), size: 13 }, align: "left" },
     ...more,
   });
   const config = { displayModeBar: false, displaylogo: false, responsive: true };
@@ -99,8 +99,8 @@
     return `${size}${reduced}; ${many}. The largest deviation is at ${place}: ${lines.join(", ")}.`;
   };
 
-  const ticks = (count, total, leaf) => {
-    const every = Math.max(1, Math.ceil(count / 8));
+  const ticks = (count, total, leaf, most = 8) => {
+    const every = Math.max(1, Math.ceil(count / most));
     const values = [...Array(count).keys()].filter((tile) => tile % every === 0);
     const texts = values.map((tile) => plain(index(Math.floor((total * tile) / count), leaf[1], leaf[2]) || "·"));
     return { tickmode: "array", tickvals: values, ticktext: texts, showgrid: false, zeroline: false, ticks: "" };
@@ -122,7 +122,7 @@
     const words = summary(block);
     figure.querySelector(".says").textContent = words;
     target.setAttribute("aria-label", `Heat map: ${words} Use the arrow keys to move over it.`);
-    const height = Math.min(Math.max(rows * 20, 130), 440) + 80;
+    const height = Math.min(Math.max(rows * 20, 130), 380) + 80;
     target.style.maxWidth = `${Math.max(420, columns * 48 + 180)}px`;
     const gap = rows * columns <= 1024 ? 1 : 0;
     const probes = block.scope === "probes";
@@ -139,7 +139,7 @@
       layout({
         height,
         margin: { l: 70, r: 12, t: 8, b: 52 },
-        xaxis: { ...ticks(columns, block.shape[1], probes ? ["", [block.shape[1]], 0] : block.input), title: { text: plain(probes ? "probe" : block.input[0]), standoff: 8 } },
+        xaxis: { ...ticks(columns, block.shape[1], probes ? ["", [block.shape[1]], 0] : block.input, target.clientWidth < 500 ? 4 : 8), automargin: true, title: { text: plain(probes ? "probe" : block.input[0]), standoff: 8 } },
         yaxis: { ...(probes ? { showticklabels: false, showgrid: false, zeroline: false } : ticks(rows, block.shape[0], block.output)), autorange: "reversed", title: { text: plain(probes ? "" : block.output[0]), standoff: 8 } },
       }),
       config,
@@ -160,15 +160,15 @@
       Math.min(Math.max(column + move[1], 0), block.grid[1] - 1),
     ];
     target.gradproofCursor = next;
-    plotly().Fx.hover(target, [{ curveNumber: 0, pointNumber: next }]);
+    plotly().Fx.hover(target, { xval: next[1], yval: next[0] }, "xy");
     const { place, lines } = entry(block, next[0] * block.grid[1] + next[1]);
     figure.querySelector(".says").textContent = `${place}: ${lines.join(", ")}`;
   };
 
   // A log axis has no zero: what is exactly zero is drawn below everything else.
-  const positive = (list) => {
+  const positive = (list, others = []) => {
     const known = list.map(value);
-    const least = Math.min(...known.filter((one) => one > 0 && Number.isFinite(one)));
+    const least = Math.min(...[...known, ...others].filter((one) => one > 0 && Number.isFinite(one)));
     return known.map((one) => (one === 0 ? (Number.isFinite(least) ? least / 10 : null) : Number.isFinite(one) ? one : null));
   };
   const line = (x, y, name, dash, tint) => ({
@@ -205,8 +205,8 @@
 
   const drawLadder = (figure, trace) => {
     const ends = [trace.steps[0], trace.steps.at(-1)];
-    const errors = positive(trace.errors);
     const bars = trace.bars.map(value);
+    const errors = positive(trace.errors, bars);
     const against = trace.analytic === null || typeof trace.analytic === "string" ? "numeric" : "analytic";
     const bar = {
       type: "data", symmetric: false, array: bars.map((one) => (Number.isFinite(one) ? one : 0)),
@@ -228,12 +228,12 @@
     // Both reference lines pass through the remainder well below the largest step, where Taylor's formula holds.
     let anchor = steps.findLastIndex((step, k) => step * 1024 <= steps.at(-1) && left[k] > 30 * trace.rounding);
     if (anchor < 0) anchor = steps.length - 1;
-    const through = (power) => steps.map((step) => (left[anchor] ?? 1) * (step / steps[anchor]) ** power);
-    const series = [
-      dots(steps, left, "remainder", colour("link")),
-      line(steps, through(1), "slope 1 (wrong)", "dash", colour("wrong")),
-      line(steps, through(2), "slope 2 (right)", "dash", colour("right")),
-    ];
+    const through = (power) => steps.map((step) => left[anchor] * (step / steps[anchor]) ** power);
+    const series = [dots(steps, left, "remainder", colour("link"))];
+    if (left[anchor] > 0) {
+      series.push(line(steps, through(1), "slope 1 (wrong)", "dash", colour("wrong")));
+      series.push(line(steps, through(2), "slope 2 (right)", "dash", colour("right")));
+    }
     if (trace.rounding > 0) series.push(line([steps[0], steps.at(-1)], [trace.rounding, trace.rounding], "rounding", "dot", colour("soft")));
     const known = [...left.filter((one) => one > 0), trace.rounding].filter((one) => one > 0);
     const range = [Math.log10(Math.min(...known)) - 1, Math.log10(Math.max(...known)) + 1];

@@ -10,13 +10,14 @@ from gradproof.render.html.markup import Markup, joined, tag, text_of
 from gradproof.render.html.words import analytic, badge, block_name, code, numeric, shape_of, tolerances
 from gradproof.render.numbers import two_digits
 from gradproof.render.text import cost_sentence, power_sentence, share
-from gradproof.render.traces import ladder_sentence, taylor_sentence
+from gradproof.render.traces import has_remainder, ladder_sentence, taylor_sentence
 from gradproof.result import Comparison, Entry, Finding, Result, Verdict
 from gradproof.settings import Settings
 
 LOUDEST_FIRST = tuple(reversed(Verdict))
 # More of one kind than this are counted, not shown.
-FINDINGS, ENTRIES = 12, 8
+FINDINGS, ENTRIES = 12, 5
+COMPARED = {"entries": "", "probes": "probes of ", "pattern": "stored entries and zeros of "}
 
 
 def program(result: Result, number: int, room: int) -> Markup:
@@ -135,10 +136,9 @@ def _plots(result: Result, number: int, room: int) -> Markup | None:
             )
         )
     for k, trace in enumerate(result.traces):
-        figures_of += [
-            _figure(f"Error against step, {_subject(trace)}", "ladder", k, ladder_sentence(trace)),
-            _figure(f"Taylor remainder, {_subject(trace)}", "taylor", k, taylor_sentence(trace)),
-        ]
+        figures_of.append(_figure(f"Error against step, {_subject(trace)}", "ladder", k, ladder_sentence(trace)))
+        if has_remainder(trace):
+            figures_of.append(_figure(f"Taylor remainder, {_subject(trace)}", "taylor", k, taylor_sentence(trace)))
     return tag("div", figures_of, class_="plots", data_program=number)
 
 
@@ -146,7 +146,7 @@ def _figure(title: str, kind: str, index: int, sentence: str) -> Markup:
     return tag(
         "figure",
         tag("figcaption", title),
-        tag("div", class_=f"plot {kind}", role="img", aria_label=f"{title}. {sentence}", data_trace=index),
+        tag("div", class_=f"plot {kind}", role="img", aria_label=f"{title}; in words below", data_trace=index),
         tag("p", sentence, class_="says"),
     )
 
@@ -182,7 +182,7 @@ def _blocks(result: Result, room: int) -> Markup | None:
 
 
 def _block(one: Comparison) -> Markup:
-    compared = f"{one.entries:,} entries" if one.scope == "entries" else f"probes of {one.entries:,} entries"
+    compared = f"{COMPARED[one.scope]}{one.entries:,} entries"
     digits = f"{one.digits:.0f}" if one.digits == one.digits else ""
     reason = f" ({one.reason})" if one.reason else ""
     return tag(

@@ -25,7 +25,8 @@ BACKWARD = "Call .contiguous() on grad_output before its memory is read directly
 
 
 def check_layout(subject: Subject) -> tuple[Finding, ...]:
-    return _cotangents(subject) or _inputs(subject)
+    """Inputs and cotangents together; only who fails that is looked at more closely."""
+    return () if _holds(subject) else _cotangents(subject) or _inputs(subject)
 
 
 def transposed(tensor: Tensor) -> Tensor:
@@ -90,6 +91,31 @@ def _trials(tensors: Sequence[Tensor]) -> Iterator[Trial]:
         yield Trial("expanded (stride 0)", lambda tensor: expanded(tensor).contiguous(), expanded)
 
 
+def _holds(subject: Subject) -> bool:
+    call, points = subject.call, [point.detach() for point in subject.program.traced.points]
+    if call is None or subject.program.overwrites:
+        return False
+    try:
+        return not any(_together(subject, call, points, trial) for trial in _trials([*points, *subject.cotangents]))
+    except Exception:  # noqa: BLE001  who raises it, and whether it may, is seen more closely
+        return False
+
+
+def _together(subject: Subject, call: UserCall, points: Sequence[Tensor], trial: Trial) -> bool:
+    """Whether anything differs."""
+
+    def run(arrange: Arrange) -> tuple[Sequence[Tensor], Gradients]:
+        return _run(subject, call, [arrange(x) for x in points], [arrange(one) for one in subject.cotangents])
+
+    here = subject.program.traced.values, subject.gradients
+    values, gradients = run(trial.reference) if trial.other is expanded else here
+    others = run(trial.other)
+    return (
+        any(subject.differ(one, other) for one, other in zip(values, others[0], strict=True))
+        or subject.first_differing(gradients, others[1]) is not None
+    )
+
+
 def _named(trial: Trial, differs: Callable[[Arrange], bool]) -> str:
     """Which single change is enough."""
     if trial.other is not scattered:
@@ -152,11 +178,11 @@ def _differing(
 ) -> tuple[str, int] | None:
     """All inputs together (or one alone) in other memory: what differs, and which input is to blame."""
     if trial.other is expanded:
-        first = _run(subject, call, [trial.reference(point) for point in points])
+        first = _run(subject, call, [trial.reference(point) for point in points], subject.cotangents)
     else:
         first = subject.program.traced.values, subject.gradients
-    moved = [(trial.other if alone in (None, i) else trial.reference)(point).detach() for i, point in enumerate(points)]
-    second = _run(subject, call, moved)
+    moved = [(trial.other if alone in (None, i) else trial.reference)(point) for i, point in enumerate(points)]
+    second = _run(subject, call, moved, subject.cotangents)
     what = ""
     if any(subject.differ(one, other) for one, other in zip(first[0], second[0], strict=True)):
         what = "function gives another value"
@@ -170,14 +196,16 @@ def _differing(
     return what, alone or 0
 
 
-def _run(subject: Subject, call: UserCall, points: Sequence[Tensor]) -> tuple[Sequence[Tensor], Gradients]:
+def _run(
+    subject: Subject, call: UserCall, points: Sequence[Tensor], cotangents: Sequence[Tensor]
+) -> tuple[Sequence[Tensor], Gradients]:
     """Values and gradients at these very tensors."""
     with torch.enable_grad():
         leaves = [point.detach().requires_grad_() for point in points]
         values = call.as_given(leaves)
     subject.program.tally.evaluations += 1
     subject.program.tally.pulls += 1
-    return values, pulled(values, leaves, subject.cotangents)
+    return values, pulled(values, leaves, cotangents)
 
 
 def _finding(path: str, sentence: str, hint: str) -> Finding:

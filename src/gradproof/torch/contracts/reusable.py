@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from gradproof.program import Spot
 from gradproof.result import Finding, Place, Verdict
-from gradproof.torch.contracts.pulls import pull, spread
+from gradproof.torch.contracts.pulls import spread
 from gradproof.torch.contracts.subject import Subject
 
 HINT = "Keep what backward needs in ctx (ctx.save_for_backward), not in a global, in the class or on self."
@@ -15,16 +15,13 @@ HINT = "Keep what backward needs in ctx (ctx.save_for_backward), not in a global
 
 def check_reusable(subject: Subject) -> tuple[Finding, ...]:
     """Pull; call the function at another point; pull the first graph again."""
-    program, before = subject.program, subject.gradients
-    if subject.elsewhere is None:
-        return ()
-    after = pull(program, subject.cotangents)
+    before, after = subject.gradients, subject.second
     i = subject.first_differing(before, after)
-    if i is None:
+    if i is None or subject.elsewhere is None:
         return ()
-    if subject.first_differing(after, pull(program, subject.cotangents)) is not None:
+    if subject.first_differing(after, subject.third) is not None:
         return ()  # never the same: that is another contract's business
-    path = program.inputs[i].path
+    path = subject.program.inputs[i].path
     sentence = (
         f"backward gives another gradient of {path} after the function has been called at another point (they differ "
         f"by up to {spread(before[i], after[i]):.3g}): it uses what a later call left behind"

@@ -12,7 +12,7 @@ import torch
 
 from gradproof import precision
 from gradproof.torch.calls import UserCall
-from gradproof.torch.contracts.pulls import Gradients, largest, pulled, random_cotangents, spread
+from gradproof.torch.contracts.pulls import Gradients, largest, pull, pulled, random_cotangents, spread
 from gradproof.torch.contracts.watch import Watch, identical
 from gradproof.torch.modes import OPERATOR, Graph, nodes
 from gradproof.torch.torchprogram import TorchProgram
@@ -77,13 +77,26 @@ class Subject:
 
     def _watched(self, graph: Graph) -> First:
         given = [cotangent.clone() for cotangent in self.cotangents]
-        watch = Watch([node for node in nodes(graph.values) if is_written(node)])
+        watch = Watch([node for node in nodes(graph.values) if is_written(node)], self.program.call.modules[:1])
         self.program.tally.pulls += 1
         with watch:
             gradients = pulled(graph.values, graph.points, given)
         paths = [leaf.path for leaf in self.program.outputs]
         spoiled = [p for p, one, kept in zip(paths, given, self.cotangents, strict=True) if not identical(one, kept)]
         return First([None if one is None else one.detach().clone() for one in gradients], watch, spoiled)
+
+    @cached_property
+    def second(self) -> Gradients:
+        """Of the same cotangents again. Where there are custom rules, a call at another point has come between."""
+        if self.written and not self.large:
+            _ = self.elsewhere
+        return [None if one is None else one.detach().clone() for one in pull(self.program, self.cotangents)]
+
+    @cached_property
+    def third(self) -> Gradients:
+        """Once more, at once: for those who doubt the second."""
+        _ = self.second
+        return pull(self.program, self.cotangents)
 
     @property
     def large(self) -> bool:
@@ -137,7 +150,13 @@ class Subject:
 
 
 def is_written(node: Any) -> bool:
-    return isinstance(node, torch.autograd.function.BackwardCFunction) or "CppNode" in node.name()
+    """Whether a rule is the work of somebody outside of torch. Its own Functions, such as those of compiled graphs and
+    of checkpoints, are its own business."""
+    if node.name().startswith(OPERATOR) or "CppNode" in node.name():
+        return True
+    module = getattr(getattr(node, "_forward_cls", None), "__module__", "") or ""
+    own = module.split(".")[0] == "torch" and not module.startswith("torch.testing")
+    return isinstance(node, torch.autograd.function.BackwardCFunction) and not own
 
 
 def rule_name(node: Any) -> str:

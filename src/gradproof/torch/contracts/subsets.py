@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from gradproof.program import Spot
 from gradproof.result import Finding, Place, Verdict
-from gradproof.torch.contracts.pulls import Gradients, largest, pulled, same
+from gradproof.torch.contracts.pulls import Gradients, pulled, same
 from gradproof.torch.contracts.subject import Subject
 
 # Each subset costs a call of the function; of more inputs than this, so many are drawn.
 MOST = 6
 # The drop-in takes the first ones.
 TRIED = 4
+# What a gradient that is None then counts as.
+Missing = Literal["wrong", "allowed"]
 HINT = "Look for ctx.needs_input_grad in backward, and for what forward saves."
 
 
@@ -34,24 +37,23 @@ def check_each_alone(subject: Subject) -> tuple[Finding, ...]:
     """For the drop-in: the first inputs alone; a gradient that is missing then is the function's own choice."""
     count = len(subject.program.inputs)
     for i in range(min(count, TRIED) if count > 1 else 0):
-        found = _compared(subject, (i,))
-        if found is not None and "no gradient" not in found.sentence:
+        found = _compared(subject, (i,), missing="allowed")
+        if found is not None:
             return (found,)
     return ()
 
 
-def _compared(subject: Subject, subset: Sequence[int]) -> Finding | None:
+def _compared(subject: Subject, subset: Sequence[int], missing: Missing = "wrong") -> Finding | None:
     if all(subject.gradients[i] is None for i in subset):
         return None
     alone = _gradients(subject, subset)
     for i, gradient in zip(subset, alone or (), strict=False):
-        if not subject.differ(subject.gradients[i], gradient):
+        if not subject.differ(subject.gradients[i], gradient) or (gradient is None and missing == "allowed"):
             continue
         path = subject.program.inputs[i].path
-        missing = [leaf.path for k, leaf in enumerate(subject.program.inputs) if k not in subset]
-        when = "no other input requires grad" if len(subset) == 1 else f"{missing[0]} does not require grad"
-        lost = gradient is None or (largest(gradient) == 0 and largest(subject.gradients[i]) > 0)
-        what = "no gradient" if gradient is None else "a gradient of zero" if lost else "another gradient"
+        left_out = [leaf.path for k, leaf in enumerate(subject.program.inputs) if k not in subset]
+        when = "no other input requires grad" if len(subset) == 1 else f"{left_out[0]} does not require grad"
+        what = "no gradient" if gradient is None else "another gradient"
         sentence = f"backward gives {what} of {path} when {when}"
         return Finding("subset", Verdict.WRONG, Place(None, Spot(path)), sentence, HINT)
     return None

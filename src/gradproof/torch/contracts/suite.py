@@ -74,6 +74,15 @@ def _enough(subject: Subject, terms: Terms) -> str:
     return "the program is large; name the others to have them" if subject.large and not terms.by_hand else ""
 
 
+def _no_pull(subject: Subject) -> str:
+    """Why there is no reverse pass to look at."""
+    try:
+        _ = subject.first
+    except Exception as error:  # noqa: BLE001  the core has met it too, and has said so
+        return f"backward raised {type(error).__name__}: {first_line(error)}"
+    return ""
+
+
 def check_contracts(program: TorchProgram, terms: Terms) -> Kept:
     """Hold the program to all of them that are wanted and apply. A contract that cannot be run says so in a note."""
     if not any(value.requires_grad for value in program.traced.values):
@@ -88,6 +97,8 @@ def check_contracts(program: TorchProgram, terms: Terms) -> Kept:
         special = [contract for contract in special if contract.name == "opcheck"]
     dear: list[str] = []
     with program.scope:
+        if terms.affords(1) and (reason := _no_pull(subject)):
+            return Kept(notes=(f"contracts left out, because {reason}",))
         for contract in (*wanted, *special):
             if not contract.applies(subject):
                 continue

@@ -16,18 +16,24 @@ Kept = tuple[str, Tensor, Tensor]
 @dataclass(eq=False)
 class Watch:
     """`with Watch(nodes) as watch: <reverse pass>`. `cotangents` are copies of what each node was given, `overwritten`
-    says in words what a node's backward wrote into."""
+    says in words what a node's backward wrote into. What it wrote into the buffers and parameters of modules is undone:
+    they are the user's."""
 
     written: Sequence[Any]
+    modules: Sequence[torch.nn.Module] = ()
     cotangents: dict[Any, tuple[Tensor | None, ...]] = field(default_factory=dict)
     overwritten: list[tuple[Any, str]] = field(default_factory=list)
     _saved: list[tuple[Any, Kept]] = field(default_factory=list)
+    _held: list[Kept] = field(default_factory=list)
     _handles: list[Any] = field(default_factory=list)
 
     def __enter__(self) -> Self:
         for node in self.written:
             self._saved += [(node, (name, tensor, tensor.detach().clone())) for name, tensor in _saved(node)]
             self._handles += [node.register_prehook(self._before(node)), node.register_hook(self._after(node))]
+        for module in self.modules if self.written else ():
+            held = [*module.named_buffers(prefix="buffers"), *module.named_parameters(prefix="params")]
+            self._held += [(name, tensor, tensor.detach().clone()) for name, tensor in held]
         return self
 
     def __exit__(
@@ -39,7 +45,12 @@ class Watch:
         for node, (name, tensor, before) in self._saved:
             if not identical(tensor, before):
                 self.overwritten.append((node, name))
+        for name, tensor, before in self._held:
+            if not identical(tensor, before):
+                self.overwritten.append((None, name))
+                tensor.data.copy_(before)
         self._saved.clear()
+        self._held.clear()
 
     def _before(self, node: Any) -> Any:
         def hook(cotangents: tuple[Tensor | None, ...]) -> None:

@@ -88,6 +88,9 @@ def _first_line(result: Result, program: TorchProgram) -> str:
         return f"Numerical gradient for function expected to be zero: {constant[0].output.path} does not require grad"
     forward = "computed with forward mode " if first.mode == "forward" else ""
     output, given = differentiable.index(first.output), program.inputs.index(first.input)
+    if first.verdict is Verdict.UNDECIDED:
+        reason = f" ({first.reason})" if first.reason else ""
+        return f"Jacobian {forward}for output {output} with respect to input {given} cannot be told{reason},"
     return f"{_prefix(first)}Jacobian {forward}mismatch for output {output} with respect to input {given},"
 
 

@@ -1,0 +1,74 @@
+"""Analytic against numeric: tolerances, and the verdict on every entry.
+
+Two numbers are never merged: the tolerance says how much deviation the user accepts, the error bar how well the
+numeric side is known. Beyond both: WRONG. Within the tolerance, or within a bar that is itself within the tolerance:
+right. A bar wider than the tolerance, and no clear excess: UNDECIDED.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradproof import precision
+from gradproof.program import Array, Program
+from gradproof.reference.estimate import Estimate
+from gradproof.settings import Settings, Tolerance
+
+Mask = NDArray[np.bool_]
+
+# Default relative tolerance: 1e-5 in double; below that a multiple of the format's own rounding error, which grows
+# with the logarithm of the number of terms that a gradient entry may sum.
+DOUBLE_TOLERANCE = 1e-5
+
+# One bar in some hundred is too narrow by chance. Where the bar is within the tolerance, the tolerance makes up for it;
+# where it is not, an excess is clear only beyond this many bars.
+CLEAR = 4.0
+
+
+def tolerance_for(settings: Settings, program: Program) -> Tolerance:
+    if settings.tolerance is not None:
+        return settings.tolerance
+    coarsest = precision.coarsest(program.inputs + program.outputs)
+    # What differs from run to run cannot be judged more closely than that.
+    absolute = settings.nondet_tol
+    if coarsest is precision.DOUBLE:
+        return Tolerance(relative=DOUBLE_TOLERANCE, absolute=absolute)
+    terms = max(program.point.size, program.value.size, 2)
+    relative = coarsest.roundings * coarsest.roundoff * (1.0 + np.log2(terms) / 8.0)
+    return Tolerance(relative=relative, absolute=absolute)
+
+
+def entry_tolerance(numeric: Array, scale: float | Array, tolerance: Tolerance) -> Array:
+    """What the tolerance grants to each entry of a block whose rms is `scale`."""
+    result: Array = np.abs(numeric)
+    result *= tolerance.relative
+    np.maximum(result, np.minimum(tolerance.of_block * scale, tolerance.ceiling), out=result)
+    if tolerance.absolute:
+        result += tolerance.absolute
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The entries of a block that are wrong, and those that cannot be told."""
+
+    wrong: Mask
+    undecided: Mask
+
+
+def judge(analytic: Array, numeric: Estimate, tolerance: Array) -> Judgement:
+    """Judge entry by entry. An analytic number that is not finite is wrong wherever the numeric side is known."""
+    with np.errstate(invalid="ignore"):
+        deviation, bar = numeric.distance(analytic), numeric.bar
+        known = bar <= tolerance
+        if known.all():
+            wrong = ~(deviation <= tolerance)
+            if wrong.any():
+                wrong &= ~(deviation <= tolerance + bar)
+            return Judgement(wrong, np.zeros_like(known))
+        slack = np.where(known, tolerance + bar, tolerance + CLEAR * bar)
+        wrong = ~(deviation <= slack) & (np.isfinite(deviation) | known) & np.isfinite(bar)
+    return Judgement(wrong, ~(known | wrong))

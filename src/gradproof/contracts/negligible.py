@@ -1,0 +1,15 @@
+"""When a derivative is zero but for rounding: without a scale of its own, it is held against value over input."""
+
+from __future__ import annotations
+
+from gradproof.precision import coarsest
+from gradproof.program import Program
+
+# Of value over input; and so many roundings at least, where the format is narrow.
+SHARE = 1e-11
+ROUNDINGS = 64.0
+
+
+def negligible(program: Program) -> float:
+    """A derivative below this fraction of value over input is rounding."""
+    return max(SHARE, ROUNDINGS * coarsest(program.inputs + program.outputs).roundoff)

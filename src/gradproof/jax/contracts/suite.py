@@ -1,0 +1,21 @@
+"""Which contracts a JAX function is held to. `jit` compiles the function once more, so it is for those who name it."""
+
+from __future__ import annotations
+
+from gradproof.contracts.repeatable import check_pulls
+from gradproof.contracts.suite import Kept, Terms
+from gradproof.jax.contracts.jitted import check_jitted
+from gradproof.jax.contracts.primal import check_primals
+from gradproof.jax.jaxprogram import JaxProgram
+from gradproof.result import Finding
+
+
+def check_contracts(program: JaxProgram, terms: Terms) -> Kept:
+    findings: tuple[Finding, ...] = ()
+    if "repeatable" in terms.names:
+        findings += check_pulls(program, terms.generator, terms.nondet_tol)
+    if "primal" in terms.names:
+        findings += check_primals(program, terms.nondet_tol)
+    if "jit" in terms.names and terms.by_hand:
+        findings += check_jitted(program, terms.generator, terms.tolerance)
+    return Kept(findings)

@@ -1,0 +1,144 @@
+"""How the rows of a program are run: one by one, compiled together, or together without compiling."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import cached_property
+from typing import Literal
+
+import jax
+import numpy as np
+
+from gradproof.batching import Work
+from gradproof.errors import OutputsChanged, Unsupported
+from gradproof.jax.calls import Call, Reversed
+from gradproof.jax.families import Family, Shelf, padded
+from gradproof.jax.leaves import Arrays
+from gradproof.program import Array, Tally
+
+Plain = Literal["eager", "compiled"]
+
+
+class Runs:
+    """A call at a point. All methods run inside of the program's scope, and write their results into an array.
+
+    `plain` is how single rows run: as the user would run them, or compiled.
+    """
+
+    def __init__(self, call: Call, point: Array, tally: Tally, shelf: Shelf, plain: Plain) -> None:
+        self.call = call
+        self.shelf = shelf
+        self.arrays: Arrays = call.inputs.single(point)
+        self.raised: Exception | None = None  # by the function, at a perturbed point
+        self.primals: dict[str, Array] = {}  # by mode: the value that came along with the derivative
+        self._tally = tally
+        self._plain: Plain = plain
+
+    def values(self, scope: AbstractContextManager[None]) -> Work:
+        return Work(self.shelf.ways(self.values_compiled, self.values_batched), self.values_each, scope)
+
+    def pulls(self, scope: AbstractContextManager[None]) -> Work:
+        return Work(self.shelf.ways(self.pull_compiled, self.pull_batched), self.pull_each, scope)
+
+    def pushes(self, scope: AbstractContextManager[None]) -> Work:
+        return Work(self.shelf.ways(self.push_compiled, self.push_batched), self.push_each, scope)
+
+    # Values.
+
+    def _plainly(self, compiled: Callable[[Family], Arrays], eager: Callable[[], Arrays]) -> Arrays:
+        if self._plain == "compiled":
+            try:
+                return compiled(self.shelf.family)
+            except Unsupported:
+                raise
+            except Exception:  # noqa: BLE001  whatever it is, it need not happen in a plain call
+                self._plain = "eager"
+        return eager()
+
+    def one(self, arrays: Arrays) -> Arrays:
+        values = self._plainly(lambda family: family.one(tuple(arrays)), lambda: self.call.run(arrays))
+        if self._plain == "compiled":
+            self.call.learn_from(self.shelf.family.call)
+        return values
+
+    def values_each(self, rows: Array, into: Array) -> None:
+        for row, target in zip(rows, into, strict=True):
+            try:
+                self.call.outputs.write_single(self.one(self.call.inputs.single(row)), target)
+            except OutputsChanged as changed:
+                changed.nearby = row.copy()
+                raise
+            except Exception as error:  # noqa: BLE001  whatever it is, the step left the domain
+                self.raised = self.raised or error
+                target[:] = np.nan
+        self._tally.evaluations += len(rows)
+
+    def values_compiled(self, rows: Array, into: Array) -> None:
+        self.call.outputs.write(self.shelf.family.values(tuple(padded(self.call.inputs, rows))), into)
+        self._tally.evaluations += len(rows)
+
+    def values_batched(self, rows: Array, into: Array) -> None:
+        run: Callable[..., Arrays] = jax.vmap(lambda *xs: tuple(self.call.run(xs)))
+        self.call.outputs.write(run(*self.call.inputs.arrays(rows)), into)
+        self._tally.evaluations += len(rows)
+
+    # Reverse mode.
+
+    @cached_property
+    def _reversed(self) -> Reversed:
+        found = self.call.reverse(self.arrays)
+        self._note_primal("reverse", found.values)
+        return found
+
+    def pull_each(self, rows: Array, into: Array) -> None:
+        for row, target in zip(rows, into, strict=True):
+            self.call.inputs.write_single(self._pull_one(tuple(self.call.outputs.single(row))), target)
+            self._tally.pulls += 1
+
+    def _pull_one(self, cotangents: Arrays) -> Arrays:
+        return self._plainly(
+            lambda family: family.one_pull(tuple(self.arrays), cotangents), lambda: self._reversed.pull(cotangents)
+        )
+
+    def pull_compiled(self, rows: Array, into: Array) -> None:
+        pulled = self.shelf.family.pull(tuple(self.arrays), tuple(padded(self.call.outputs, rows)))
+        self.call.inputs.write(pulled, into)
+        self._tally.pulls += len(rows)
+
+    def pull_batched(self, rows: Array, into: Array) -> None:
+        pull: Callable[..., Arrays] = jax.vmap(lambda *ws: tuple(self._reversed.pull(ws)))
+        self.call.inputs.write(pull(*self.call.outputs.arrays(rows)), into)
+        self._tally.pulls += len(rows)
+
+    # Forward mode.
+
+    def push_each(self, rows: Array, into: Array) -> None:
+        for row, target in zip(rows, into, strict=True):
+            self.call.outputs.write_single(self._push_one(tuple(self.call.inputs.single(row))), target)
+            self._tally.pushes += 1
+
+    def _push_one(self, tangents: Arrays) -> Arrays:
+        return self._plainly(
+            lambda family: family.one_push(tuple(self.arrays), tangents), lambda: self._push_eager(tangents)
+        )
+
+    def _push_eager(self, tangents: Arrays) -> Arrays:
+        pushed = self.call.forward(self.arrays, tangents)
+        self._note_primal("forward", pushed.values)
+        return pushed.tangents
+
+    def push_compiled(self, rows: Array, into: Array) -> None:
+        pushed = self.shelf.family.push(tuple(self.arrays), tuple(padded(self.call.inputs, rows)))
+        self.call.outputs.write(pushed, into)
+        self._tally.pushes += len(rows)
+
+    def push_batched(self, rows: Array, into: Array) -> None:
+        push: Callable[..., Arrays] = jax.vmap(lambda *us: tuple(self.call.forward(self.arrays, us).tangents))
+        self.call.outputs.write(push(*self.call.inputs.arrays(rows)), into)
+        self._tally.pushes += len(rows)
+
+    def _note_primal(self, mode: str, values: Arrays) -> None:
+        if mode not in self.primals:
+            self.primals[mode] = np.empty(self.call.outputs.size)
+            self.call.outputs.write_single(values, self.primals[mode])
