@@ -30,8 +30,12 @@ class Terms:
 
     def options(self, key: Key) -> dict[str, Any]:
         """Those of `gradproof.check`; they win over the case's own."""
-        given = {"modes": self.modes, "effort": self.effort, "tolerance": self.tolerance}
-        given |= {"contracts": self._contracts()}
+        given: dict[str, Any] = {
+            "modes": self.modes,
+            "effort": self.effort,
+            "tolerance": self.tolerance,
+            "contracts": self._contracts(),
+        }
         if key.order:
             given |= {"order": key.order, "lowest": key.order}
         return {name: value for name, value in given.items() if value is not None} | {"seed": self.seed_of(key)}
