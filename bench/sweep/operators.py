@@ -48,7 +48,7 @@ class Explanation:
 
 @dataclass(frozen=True)
 class Line:
-    """One operator in one dtype and order. `code` is that of the loudest row; `full`: checks of every entry."""
+    """One operator in one dtype and order. `code`: of the loudest rows; `full`: checks that looked at every entry."""
 
     operator: str
     dtype: str
@@ -76,7 +76,7 @@ def _line(operator: str, dtype: str, order: int, rows: list[Row]) -> Line:
     digits = [row.digits for row in rows if row.digits is not None and row.verdict is Verdict.RIGHT]
     return Line(
         operator, dtype, order, verdict, codes.most_common(1)[0][0], len(rows),
-        sum(row.verdict is Verdict.RIGHT for row in rows), sum(bool(each) and each["fraction"] == 1 for each in power),
+        sum(row.verdict is Verdict.RIGHT for row in rows), sum(not each or each["fraction"] == 1 for each in power),
         min(digits, default=None), sum(row.processor for row in rows),
     )  # fmt: skip
 

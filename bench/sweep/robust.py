@@ -28,7 +28,7 @@ Say = Callable[[str], None]
 
 
 def disasters(say: Say) -> list[Claim]:
-    swept = sweep((DISASTERS, BROKEN), jobs=2, seconds=10, memory=2)
+    swept = sweep((DISASTERS, BROKEN), jobs=2, seconds=20, memory=2)
     rows = {row.item.key.case: row for row in swept.rows()}
     lost = {name: row for name, row in rows.items() if row.ending is not Ending.FINISHED}
     for name, row in lost.items():

@@ -53,6 +53,7 @@ def check(
     output_map: Callable[..., Any] | None = None,
     randomness: Randomness = "detect",
     expected_gradient_of: Callable[..., Any] | None = None,
+    lowest: int = 1,
 ) -> Result:
     """Tell whether the derivatives of `fn` at these arguments are right. Never raises for a wrong gradient.
 
@@ -80,6 +81,7 @@ def check(
     randomness: `"detect"` names a random function; `"reseed"` gives every call the same random numbers.
     expected_gradient_of: the function whose derivative `fn` is meant to have, where that is not `fn` itself: the
         identity for a straight-through estimator, a smooth one for a surrogate gradient.
+    lowest: orders below it are passed over: `order=2, lowest=2` looks at second derivatives alone.
     """
     settings = Settings.validated(
         modes=modes,
@@ -94,6 +96,7 @@ def check(
         bounds=bounds,
         spaces=spaces,
         randomness=randomness,
+        lowest=lowest,
     )
     state = random.getstate()  # adapters look after their frameworks' streams; this one belongs to none
     try:

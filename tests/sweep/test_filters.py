@@ -81,12 +81,10 @@ def test_terms_object_early_and_give_each_case_its_own_seed() -> None:
     first, second = Key("c", "a", 2), Key("c", "b", 2)
     assert terms.seed_of(first) != terms.seed_of(second)
     assert terms.seed_of(first) != Terms(seed=2).seed_of(first)
-    settings = terms.settings(first, {"effort": 3, "tolerance": 1e-3})
+    settings = terms.settings(first)
     assert (settings.effort, settings.order, settings.lowest) == ("exhaustive", 2, 2)
-    assert settings.tolerance is not None
-    assert settings.tolerance.relative == 1e-3
-    own = terms.settings(Key("c", "a", 0), {"order": 3})
-    assert (own.order, own.lowest) == (3, 1)
+    assert terms.options(Key("c", "a", 0)) == {"effort": "exhaustive", "seed": terms.seed_of(first)}
+    assert Terms(contracts=("none",)).settings(first).contracts == ()
 
 
 # --- catalogues ------------------------------------------------------------------------------------------------------

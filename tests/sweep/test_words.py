@@ -137,6 +137,11 @@ def test_what_is_not_understood_is_said_before_anything_runs(tmp_path: Path) -> 
         done = CliRunner().invoke(gradproof, ["sweep", PLAIN, *words])
         assert done.exit_code != 0
         assert "write" in str(done.exception)
+    for spec in ("trch", "no/such.py"):
+        done = CliRunner().invoke(gradproof, ["sweep", spec])
+        assert "no catalogue" in str(done.exception)
+    done = CliRunner().invoke(gradproof, ["sweep", PLAIN, "--ops", "nothing", "--jobs", "1"])
+    assert (done.exit_code, "no case was chosen" in done.output) == (2, True)
     (tmp_path / "empty.db").touch()
     done = CliRunner().invoke(gradproof, ["sweep", "diff", str(tmp_path / "empty.db"), str(tmp_path / "empty.db")])
     assert "is not the store of a sweep" in str(done.exception)

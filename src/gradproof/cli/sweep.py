@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from gradproof.cli.display import console
-from gradproof.cli.output import INTERRUPTED, STATUS, WRONG, Files
+from gradproof.cli.output import INTERRUPTED, STATUS, USAGE, WRONG, Files
 from gradproof.cli.request import effort_of, seed_of
 from gradproof.errors import UsageError
 from gradproof.result import Verdict
@@ -109,6 +109,9 @@ def _told(store: Any, progress: Any, files: Files) -> int:
     counts = ", ".join(f"{summary.counts[verdict]:,} {verdict.value}" for verdict in Verdict if summary.counts[verdict])
     now = f"{progress.done:,} of them now, in {clock(progress.seconds)}"
     screen.print(f"{summary.counts.total():,} checks: {counts or 'none'}; {now}", markup=False)
+    if not summary.counts:
+        screen.print("no case was chosen; see --ops, --dtype, --device and --shard", markup=False)
+        return USAGE
     if files != Files():
         for path in files.write(store.report()):
             screen.print(f"wrote {path}", markup=False)

@@ -56,7 +56,7 @@ def sweep(
     progress, show: where to count, and a function that is called with it after every row.
     """
     from gradproof.selection import Selection
-    from gradproof.sweep import filters
+    from gradproof.sweep import catalogues, filters
     from gradproof.sweep.child import GIB, Limits
     from gradproof.sweep.plan import Plan, Terms
     from gradproof.sweep.progress import Progress
@@ -68,5 +68,7 @@ def sweep(
         filters.Filter(selection, filters.orders(order), filters.shard(shard), limit),
         Terms(filters.words(modes) or None, effort, tolerance, filters.words(contracts) or None, seed),
     )
+    for spec in plan.catalogues:
+        catalogues.expect(spec)
     means = Means(Limits(seconds, int(memory * GIB)), jobs, executor, scheduler)
     return swept(plan, Path(store) if store is not None else None, means, progress or Progress(), show)

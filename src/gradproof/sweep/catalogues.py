@@ -35,6 +35,20 @@ def load(spec: str, selection: Selection = EVERYTHING) -> Catalogue:
     return catalogue.narrowed(selection) if isinstance(catalogue, Narrowable) else catalogue
 
 
+def expect(spec: str) -> None:
+    """Object to a word that cannot be a catalogue, without loading anything: modules are looked for by the listing."""
+    if spec in names() or Path(spec).is_file() or (not spec.endswith(".py") and ("." in spec or ":" in spec)):
+        return
+    raise _unknown(spec)
+
+
+def _unknown(spec: str) -> UsageError:
+    return UsageError(
+        f"there is no catalogue {spec!r}; write one of {', '.join(names())}, a file such as path/to/cases.py, or "
+        "package.module:name"
+    )
+
+
 def names() -> list[str]:
     """All catalogues that can be named without a path."""
     return sorted({*BUILT_IN, *(entry.name for entry in entry_points(group=GROUP))})
@@ -48,10 +62,7 @@ def _found(spec: str) -> Any:
     if spec in BUILT_IN and find_spec(spec.partition(".")[0]) is None:
         raise UsageError(f"the catalogue {spec!r} needs {spec.partition('.')[0]}, which is not installed")
     if not _exists(source):
-        raise UsageError(
-            f"there is no catalogue {spec!r}; write one of {', '.join(names())}, a file such as path/to/cases.py, "
-            "or package.module:name"
-        )
+        raise _unknown(spec)
     module = collect.load(source)
     return getattr(module, name) if colon else module
 

@@ -7,11 +7,10 @@ import time
 from dataclasses import replace
 from functools import lru_cache
 
-from gradproof.adapters import program_of
 from gradproof.arrays import seeded
 from gradproof.attempt import failed, where
 from gradproof.cases import Call
-from gradproof.check import check_program
+from gradproof.check import check
 from gradproof.errors import Unsupported
 from gradproof.result import Finding, Place, Result, Verdict
 from gradproof.selection import EVERYTHING, Selection
@@ -20,8 +19,6 @@ from gradproof.sweep.catalogues import Finder, load
 from gradproof.sweep.plan import Terms
 from gradproof.sweep.row import Ending, Item, Row
 
-# Options of a call that say what is differentiated; all others say how it is checked.
-OF_THE_PROGRAM = ("wrt", "derivative")
 LONGEST = 1000  # characters of a message
 # What frameworks say when an allocation fails.
 OUT_OF_MEMORY = ("can't allocate memory", "out of memory", "RESOURCE_EXHAUSTED", "Unable to allocate")
@@ -54,12 +51,8 @@ def judge(item: Item, terms: Terms, selection: Selection = EVERYTHING) -> Row:
 
 
 def _checked(call: Call, item: Item, terms: Terms) -> Result:
-    options = dict(call.options)
-    given = {name: options.pop(name) for name in OF_THE_PROGRAM if name in options}
-    settings = terms.settings(item.key, options)
     started = time.perf_counter()
-    program = program_of(call.fn, call.args, call.kwargs, **{"wrt": None, **given})
-    result = check_program(program, settings)
+    result = check(call.fn, call.args, call.kwargs, **{**call.options, **terms.options(item.key)})
     return replace(result, name=str(item.key), cost=replace(result.cost, seconds=time.perf_counter() - started))
 
 
@@ -74,7 +67,7 @@ def lost_row(
 
 def _ended(item: Item, terms: Terms, finding: Finding, seconds: float) -> Result:
     result = failed(str(item.key), finding.sentence, terms.seed_of(item.key), {}, seconds)
-    return replace(result, verdict=finding.verdict, findings=(finding,), settings=terms.settings(item.key, {}))
+    return replace(result, verdict=finding.verdict, findings=(finding,), settings=terms.settings(item.key))
 
 
 def row_of(item: Item, result: Result, ending: Ending) -> Row:

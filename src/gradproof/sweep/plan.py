@@ -22,24 +22,26 @@ class Terms:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        self.settings(Key("", "", 1), {})  # to object now, and not in the first of many workers
+        self.settings(Key("", "", 1))  # to object now, and not in the first of many workers
 
     def seed_of(self, key: Key) -> int:
         """Its own for every case, and the same wherever and whenever the case is run."""
         return zlib.crc32(f"{self.seed}/{key.case}".encode("utf-8", "surrogatepass"))
 
-    def settings(self, key: Key, options: dict[str, Any]) -> Settings:
-        """`options`: the case's own."""
-        given = {
+    def options(self, key: Key) -> dict[str, Any]:
+        """Those of `gradproof.check`; they win over the case's own."""
+        given: dict[str, Any] = {
             "modes": self.modes,
             "effort": self.effort,
             "tolerance": self.tolerance,
             "contracts": self._contracts(),
         }
-        chosen = options | {name: value for name, value in given.items() if value is not None}
         if key.order:
-            chosen |= {"order": key.order, "lowest": key.order}
-        return Settings.validated(**chosen | {"seed": self.seed_of(key)})
+            given |= {"order": key.order, "lowest": key.order}
+        return {name: value for name, value in given.items() if value is not None} | {"seed": self.seed_of(key)}
+
+    def settings(self, key: Key) -> Settings:
+        return Settings.validated(**self.options(key))
 
     def _contracts(self) -> str | tuple[str, ...] | None:
         """`all` and `none` are words for all of them."""

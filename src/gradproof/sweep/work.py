@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 from gradproof.selection import EVERYTHING, Selection
 from gradproof.sweep.catalogues import load
 from gradproof.sweep.filters import Filter
-from gradproof.sweep.judge import judge
+from gradproof.sweep.judge import finder, judge
 from gradproof.sweep.plan import Terms
 from gradproof.sweep.row import Item, Key, Row
 from gradproof.sweep.worker import Started
@@ -59,6 +60,9 @@ def listed(task: Listing) -> Iterator[Started | tuple[Item, ...]]:
 
 def judged(task: Chunk) -> Iterator[Started | Row]:
     for item in task.items:
+        # What the catalogue loads counts as the start of the process, and not as the time of its first case.
+        with contextlib.suppress(Exception):
+            finder(item.key.catalogue, task.selection).find(item.key.case)
         yield Started(item.key)
         row = judge(item, task.terms, task.selection)
         if not _warm and row.seconds < LOADING:
