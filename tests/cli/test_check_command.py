@@ -194,6 +194,7 @@ def test_a_quick_look_at_a_jax_function(command: Command) -> None:
         (["check", "cases.py", "--json", "."], "is a directory"),
         (["check", "cases.py", "--json", "cases.py/report.json"], "cannot be written"),
         (["check", "cases.py", "--junit", "/proc/report.xml"], "/proc/report.xml cannot be written: "),
+        (["sweep", "cases.py", "--store", "cases.py/sweep.db"], "cases.py/sweep.db cannot be written: "),
         (["check", "cases.py", "--framework", "fortran"], "Invalid value for '--framework'"),
         (["chekc"], "No such command 'chekc'"),
     ],

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -49,22 +51,26 @@ def later():
 """
 
 
+def _started(command: list[str], folder: Path) -> subprocess.Popen[str]:
+    """In a session of its own: the signal goes to all its processes, as from a keyboard."""
+    return subprocess.Popen(
+        command,
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(Path(gradproof.__file__).parents[1]), "TMPDIR": str(folder)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_an_interrupt_ends_cleanly_and_keeps_what_was_finished(tmp_path: Path, jobs: str) -> None:
     (tmp_path / "cases.py").write_text(SLOW)
     targets = ["cases.py"] if jobs == "1" else ["cases.py::quick", "cases.py::waits"]
     command = [sys.executable, "-u", "-m", "gradproof", "check", *targets, "--json", "r.json", "--jobs", jobs]
-    # A session of its own: the signal goes to all its processes, as from a keyboard.
-    process = subprocess.Popen(
-        command,
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(Path(gradproof.__file__).parents[1])},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    process = _started(command, tmp_path)
     assert process.stdout is not None
     first = process.stdout.readline()
     while not (tmp_path / "started").exists():
@@ -79,3 +85,27 @@ def test_an_interrupt_ends_cleanly_and_keeps_what_was_finished(tmp_path: Path, j
     assert "Traceback" not in errors
     report = json.loads((tmp_path / "r.json").read_text())
     assert [result.name for result in report.results] == ["cases.py::quick"]
+
+
+def _rows(store: Path) -> int:
+    with contextlib.suppress(sqlite3.OperationalError), contextlib.closing(sqlite3.connect(store)) as database:
+        return int(database.execute("SELECT count(*) FROM rows").fetchone()[0])
+    return 0  # it has no table yet
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+def test_an_interrupted_sweep_without_a_store_writes_what_was_finished(tmp_path: Path) -> None:
+    (tmp_path / "cases.py").write_text(SLOW)
+    words = ["sweep", "cases.py", "--json", "r.json", "--jobs", "1"]
+    process = _started([sys.executable, "-u", "-m", "gradproof", *words], tmp_path)
+    while not any(map(_rows, tmp_path.glob("*/sweep.db"))):
+        assert process.poll() is None
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)
+    out, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "stopped after " in out
+    assert "Traceback" not in errors
+    report = json.loads((tmp_path / "r.json").read_text())
+    assert [result.verdict for result in report.results] == [gradproof.Verdict.RIGHT]
+    assert not list(tmp_path.glob("*/sweep.db"))

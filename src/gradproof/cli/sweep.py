@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -85,17 +85,23 @@ def carried_out(catalogues: tuple[str, ...], files: Files, given: dict[str, Any]
 
     screen = console()
     progress = Progress()
-    with shown(progress, screen) as step:
-        try:
-            swept_store = swept(catalogues, progress=progress, show=lambda _: step(), **given).store
-        except KeyboardInterrupt:
-            screen.print(f"stopped after {progress.done:,} checks", markup=False)
-            if given["store"] is not None:
-                screen.print(f"the same command goes on from {given['store']}", markup=False)
-            return INTERRUPTED
-    store: Store = swept_store
-    with contextlib.closing(store):
-        return _told(store, progress, files)
+    interrupted = False
+    with tempfile.TemporaryDirectory() as folder:
+        # In a file even if none was asked for, so that an interrupt finds the rows that are finished.
+        path = given["store"] or Path(folder) / "sweep.db"
+        with shown(progress, screen) as step:
+            try:
+                swept(catalogues, progress=progress, show=lambda _: step(), **{**given, "store": path}).store.close()
+            except KeyboardInterrupt:
+                screen.print(f"stopped after {progress.done:,} checks", markup=False)
+                if given["store"] is not None:
+                    screen.print(f"the same command goes on from {given['store']}", markup=False)
+                interrupted = True
+        with Store(path) as store:
+            if interrupted and not store.finished():
+                return INTERRUPTED
+            status = _told(store, progress, files)
+    return INTERRUPTED if interrupted else status
 
 
 def _told(store: Any, progress: Any, files: Files) -> int:

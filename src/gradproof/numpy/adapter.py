@@ -31,7 +31,8 @@ def program_of(
     del args, kwargs, wrt
     raise UsageError(
         f"{name_of(fn)} is given NumPy arrays or plain numbers, which carry no derivative; pass the one you wrote: "
-        "gradproof.check(fn, x, derivative={'jac': jac}), or vjp, jvp, grad, hess, hessp"
+        "gradproof.check(fn, x, derivative={'jac': jac}), or vjp, jvp, grad, hess, hessp; a function of JAX or torch "
+        "differentiates itself when it is given their arrays: gradproof.check(fn, jnp.asarray(x))"
     )
 
 

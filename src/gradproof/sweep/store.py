@@ -135,14 +135,16 @@ class Store:
 
 def opened(path: Path | None, schema: str) -> sqlite3.Connection:
     """A database that is written to while others read it."""
-    if path is not None:
-        path.parent.mkdir(parents=True, exist_ok=True)
     try:
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
         database = sqlite3.connect(path or ":memory:", timeout=30)
         # A write-ahead log survives kill -9 and costs no disk flush for every row.
         database.execute("PRAGMA journal_mode=WAL")
         database.execute("PRAGMA synchronous=NORMAL")
         database.executescript(schema)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}; name another file: --store sweep.db") from error
     except sqlite3.DatabaseError as error:
         raise UsageError(f"{path} is not a file of rows ({error}); name another one") from error
     return database
