@@ -72,6 +72,18 @@ class Sides:
         return lost if largest(np.nan_to_num(self.wide)) >= 0.5 * self.form.largest else np.zeros_like(lost)
 
 
+def lacking(task: Task) -> dict[str, Unsupported]:
+    """The modes that do not exist in the program's own format, whatever float64 has; one row of each is tried."""
+    found: dict[str, Unsupported] = {}
+    for mode in task.modes:
+        program, size = task.program, (task.program.value if mode == "reverse" else task.program.point).size
+        try:
+            (program.pull if mode == "reverse" else program.push)(np.ones((1, size)))
+        except Unsupported as reason:
+            found[mode] = reason
+    return found
+
+
 def departures(task: Task, probes: int) -> tuple[Departure, ...]:
     """At most one for each mode that exists in both formats: none where all numbers are within rounding at once."""
     found: list[Departure | None] = []
