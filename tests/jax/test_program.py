@@ -100,7 +100,6 @@ def test_an_explicit_cast_keeps_the_reference_in_native_precision() -> None:
         program_of(lambda x: jnp.sin(x).astype(jnp.float32), jnp.asarray(X)).widened()
     result = gradproof.check(lambda x: jnp.sin(x).astype(jnp.float32), jnp.asarray(X[:5]), seed=1)
     assert result.verdict is not Verdict.WRONG
-    assert any("native precision" in note for note in result.notes)
 
 
 def test_64_bit_arrays_are_checked_in_64_bits_outside_of_the_scope_that_made_them() -> None:
