@@ -14,7 +14,7 @@ from gradproof.bounds import limits_of
 from gradproof.contracts.adjoint import blocks, check_adjoint
 from gradproof.contracts.linear import check_linear, combination, loudness
 from gradproof.contracts.repeatable import check_pulls, check_values
-from gradproof.contracts.suite import Kept, Terms
+from gradproof.contracts.suite import Kept, Reach, Terms
 from gradproof.contracts.symmetric import check_symmetric, check_symmetric_by_probes
 from gradproof.diagnose.findings import explained, mismatches, only_in, only_rounding
 from gradproof.errors import BudgetSpent, Unsupported
@@ -30,7 +30,7 @@ from gradproof.evidence.wording import budget_spent, imprecise, overflow, undeci
 from gradproof.metered import Metered
 from gradproof.picture import Trace
 from gradproof.precision import DOUBLE, SINGLE, coarsest
-from gradproof.program import Array, offers_of
+from gradproof.program import Array, offers_of, rule_of
 from gradproof.reference.complexstep import ComplexStep
 from gradproof.reference.steps import coordinate_steps, fixed_steps, signed
 from gradproof.reference.widest import widest
@@ -180,11 +180,13 @@ def _own_contracts(task: Task, program: Metered, settings: Settings) -> Kept:
         return Kept()
     # A stream of its own: what else is drawn does not depend on the contracts.
     generator = np.random.default_rng((settings.seed, 0))
-    suite = suite_of(program.inner)
+    rule = rule_of(program.inner)
+    suite = suite_of(rule)
+    reach: Reach = "point" if settings.bounds or settings.spaces else "anywhere"
     try:
         if suite is not None:
-            terms = Terms(settings.contracts, task.tolerance, settings.nondet_tol, generator, program.affords)
-            return suite(program.inner, terms)
+            terms = Terms(settings.contracts, task.tolerance, settings.nondet_tol, generator, program.affords, reach)
+            return suite(rule, terms)
         if "repeatable" in settings.contracts:
             return Kept(check_pulls(program, generator, settings.nondet_tol))
     except (BudgetSpent, Unsupported) as missing:

@@ -184,8 +184,9 @@ def test_linearize_is_a_mode_when_asked_for() -> None:
         return jnp.sin(x)
 
     wrong.defjvp(lambda x, t: (jnp.sin(x[0]), 1.5 * jnp.cos(x[0]) * t[0]))
-    result = gradproof.check(wrong, jnp.asarray(X[:4]), modes="linearize", seed=1)
-    assert {(c.mode, c.verdict) for c in result.comparisons} == {("linearize", Verdict.WRONG)}
+    for options in ({}, {"bounds": (-9, 9)}, {"expected_gradient_of": jnp.sin}):
+        result = gradproof.check(wrong, jnp.asarray(X[:4]), modes="linearize", seed=1, **options)
+        assert {(c.mode, c.verdict) for c in result.comparisons} == {("linearize", Verdict.WRONG)}
 
 
 def test_a_random_function_is_named() -> None:
