@@ -102,8 +102,8 @@ def _reverse(task: Task, probes: int) -> Departure | None:
     allowed, scale = np.empty_like(wide), np.empty_like(wide)
     for owner in np.unique(owners):
         rows = np.flatnonzero(owners == owner)
-        terms = cotangents[rows] * program.value
-        value = rms(terms[cotangents[rows] != 0])
+        rows_of_it, k = np.nonzero(cotangents[rows])  # an output that is infinite counts only where it is asked for
+        value = rms(cotangents[rows][rows_of_it, k] * program.value[k])
         for leaf in program.inputs:
             block = np.ix_(rows, np.arange(leaf.start, leaf.stop))
             scale[block] = rms(wide[block])
