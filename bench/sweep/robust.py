@@ -82,11 +82,14 @@ def kills(say: Say, count: int = 50) -> list[Claim]:
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
         killed = 0
         for number in range(count):
+            before = _count(store)
             process = subprocess.Popen([sys.executable, "-c", code], env=environment)
-            # Anywhere: while it starts, lists, checks, writes.
-            try:
-                process.wait(timeout=chance.uniform(0.1, 3.0))
-            except subprocess.TimeoutExpired:
+            # Anywhere: while it starts and lists, or after some more rows, in a check or in a write.
+            wanted = before + (0 if number % 5 == 0 else chance.randrange(1, 30))
+            while process.poll() is None and _count(store) < wanted:
+                time.sleep(0.01)
+            time.sleep(chance.uniform(0, 0.5))
+            if process.poll() is None:
                 process.send_signal(signal.SIGKILL)
                 process.wait()
                 killed += 1

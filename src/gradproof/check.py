@@ -103,7 +103,7 @@ def check(
         around = Around.asked(output_map, settings.randomness)
         program = program_of(fn, args, kwargs, wrt, derivative, around)
         if expected_gradient_of is not None:
-            program = Surrogate(program, program_of(expected_gradient_of, args, kwargs, wrt, None, around))
+            program = Surrogate(program, program_of(expected_gradient_of, args, kwargs, wrt, derivative, around))
         result = check_program(program, settings)
         if not program.outputs:
             result = replace(result, verdict=Verdict.UNSUPPORTED, findings=(no_outputs(program.skipped),))

@@ -11,7 +11,7 @@ from gradproof import precision
 from gradproof.bounds import Bound, Limits, limits_of
 from gradproof.errors import UsageError
 from gradproof.paths import matching
-from gradproof.program import Array, Leaf, Offers, Program, Skipped, Tally, offers_of
+from gradproof.program import Array, Leaf, Offers, Program, Skipped, Tally, linearized_of, offers_of, rule_of
 from gradproof.spaces import Numbers, Space
 
 
@@ -86,6 +86,10 @@ class Confined:
         return own + self.inner.notes
 
     @property
+    def rule(self) -> Program:
+        return rule_of(self.inner)
+
+    @property
     def batched(self) -> bool:
         """Not asked: an adapter may try it at points that lie outside."""
         return False
@@ -127,6 +131,9 @@ class Confined:
 
     def widened(self) -> Program:
         return self._around(self.inner.widened())
+
+    def linearized(self) -> Program:
+        return self._around(linearized_of(self.inner))
 
     def _around(self, inner: Program) -> Confined:
         """The same confines for a program with the same inputs, and perhaps more."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field, replace
 
-from gradproof.errors import BudgetSpent, Unsupported
-from gradproof.program import Array, ComplexArray, Leaf, Offers, Program, Skipped, Tally, offers_of
+from gradproof.errors import BudgetSpent
+from gradproof.program import Array, ComplexArray, Leaf, Offers, Program, Skipped, Tally, linearized_of, offers_of
 from gradproof.settings import Budget
 
 
@@ -87,11 +87,7 @@ class Metered:
         return Metered(self.inner.gradient(cotangent), self.budget, self.started)
 
     def linearized(self) -> Metered:
-        """The same program with a linearisation for its forward mode, where its framework has one."""
-        linearized = getattr(self.inner, "linearized", None)
-        if linearized is None:
-            raise Unsupported("only JAX functions can be linearized")
-        return Metered(linearized(), self.budget, self.started)
+        return Metered(linearized_of(self.inner), self.budget, self.started)
 
     def widened(self) -> Metered:
         return Metered(self.inner.widened(), self.budget, self.started)

@@ -24,6 +24,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from gradproof.errors import Unsupported
+
 # Any float64 array; the name of the variable says whether it is a vector or rows of them.
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -123,6 +125,20 @@ def offers_of(program: Program) -> Offers:
     """A program says so by an attribute `offers`; one without it offers nothing more."""
     found = getattr(program, "offers", None)
     return found if isinstance(found, Offers) else Offers()
+
+
+def rule_of(program: Program) -> Program:
+    """The adapter's own program, whose rule is in question, under what the core has put around it (`rule`)."""
+    found: Program | None = getattr(program, "rule", None)
+    return program if found is None else found
+
+
+def linearized_of(program: Program) -> Program:
+    """The same program with a linearisation for its forward mode, where its framework has one (`linearized`)."""
+    linearized: Callable[[], Program] | None = getattr(program, "linearized", None)
+    if linearized is None:
+        raise Unsupported("only JAX functions can be linearized")
+    return linearized()
 
 
 class Program(Protocol):

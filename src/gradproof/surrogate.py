@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gradproof.errors import UsageError
-from gradproof.program import Array, Leaf, Program, Skipped, Tally
+from gradproof.program import Array, Leaf, Offers, Program, Skipped, Tally, linearized_of, offers_of, rule_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +61,14 @@ class Surrogate:
         return tuple(dict.fromkeys(self.expected.notes + self.fn.notes))
 
     @property
+    def rule(self) -> Program:
+        return rule_of(self.fn)
+
+    @property
+    def offers(self) -> Offers:
+        return replace(offers_of(self.fn), complex_values=offers_of(self.expected).complex_values)
+
+    @property
     def batched(self) -> bool:
         return self.expected.batched
 
@@ -83,6 +91,9 @@ class Surrogate:
 
     def widened(self) -> Surrogate:
         return Surrogate(self.fn.widened(), self.expected.widened())
+
+    def linearized(self) -> Surrogate:
+        return Surrogate(linearized_of(self.fn), self.expected)
 
 
 def _described(leaves: tuple[Leaf, ...]) -> str:

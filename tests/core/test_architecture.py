@@ -259,3 +259,24 @@ def test_all_public_names_exist() -> None:
 
     assert set(PUBLIC.split()) <= set(gradproof.__all__)
     assert all(hasattr(gradproof, name) for name in gradproof.__all__)
+
+
+ROOT = SOURCE.parents[1]
+
+
+def test_contributing_has_a_line_for_every_module() -> None:
+    layout = (ROOT / "CONTRIBUTING.md").read_text().split("## The layout")[1].split("```")[1]
+    modules = {path.name + "/" * path.is_dir() for path in SOURCE.iterdir() if path.is_dir() or path.suffix == ".py"}
+    assert {name for name in modules - {"__pycache__/"} if name not in layout} == set()
+
+
+@pytest.mark.parametrize("package", ["gradproof", "gradproof.torch", "gradproof.jax", "gradproof.numpy"])
+def test_every_public_name_is_documented(package: str) -> None:
+    pages = "".join((ROOT / "docs" / page).read_text() for page in ("api.md", "architecture.md"))
+    tree = ast.parse((SOURCE.parent / package.replace(".", "/") / "__init__.py").read_text())
+    values = [
+        node.value for node in tree.body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+    ]
+    names = {ast.literal_eval(one) for value in values for one in ast.walk(value) if isinstance(one, ast.Constant)}
+    assert names
+    assert {name for name in names if f"::: {package}.{name}\n" not in pages} == set()

@@ -89,6 +89,17 @@ def test_the_border_of_the_domain_is_differentiated_from_inside() -> None:
     assert abs(value - 6) <= bar < 1e-5
 
 
+@pytest.mark.parametrize("offset", [0.0, 1.0])
+@pytest.mark.parametrize("power", [1.001, 1.01, 1.1, 1.2, 1.3])
+def test_a_slope_that_crawls_to_its_limit_has_a_bar_that_reaches_it(power: float, offset: float) -> None:
+    """One-sided, x^p has the slope 0 at 0, but h^(p - 1) over a step h."""
+    value, bar, _, kind = slope(lambda x: np.where(x >= 0, np.abs(x) ** power, np.nan) + offset, 0.0)
+    assert kind == Kind.EDGE
+    assert abs(value) <= bar
+    _, _, spread, kind = slope(lambda x: np.abs(x) ** power + offset, 0.0)
+    assert (spread, kind == Kind.KINK) == (0.0, False)
+
+
 @pytest.mark.parametrize("function", [np.sign, lambda x: np.floor(x + 0.0), lambda x: np.where(x > 0, x + 1, x)])
 def test_a_jump_is_called_a_jump(function: Callable[[Array], Array]) -> None:
     _, bar, _, kind = slope(function, 0.0)

@@ -30,6 +30,7 @@ def test_on_the_command_line(
 
 @pytest.mark.parametrize(("options", "traces"), [([], 0), (["--gradproof-html=report.html"], 1)])
 def test_in_a_run_of_pytest(options: list[str], traces: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # the installed plugin is the same one
     config = pytest.Config.fromdictargs({}, ["-p", "gradproof_pytest", *options])
     session = gradproof_pytest.Session(config)
     monkeypatch.setattr(gradproof_pytest, "host", session)

@@ -100,7 +100,6 @@ def test_an_explicit_cast_keeps_the_reference_in_native_precision() -> None:
         program_of(lambda x: jnp.sin(x).astype(jnp.float32), jnp.asarray(X)).widened()
     result = gradproof.check(lambda x: jnp.sin(x).astype(jnp.float32), jnp.asarray(X[:5]), seed=1)
     assert result.verdict is not Verdict.WRONG
-    assert any("native precision" in note for note in result.notes)
 
 
 def test_64_bit_arrays_are_checked_in_64_bits_outside_of_the_scope_that_made_them() -> None:
@@ -185,8 +184,9 @@ def test_linearize_is_a_mode_when_asked_for() -> None:
         return jnp.sin(x)
 
     wrong.defjvp(lambda x, t: (jnp.sin(x[0]), 1.5 * jnp.cos(x[0]) * t[0]))
-    result = gradproof.check(wrong, jnp.asarray(X[:4]), modes="linearize", seed=1)
-    assert {(c.mode, c.verdict) for c in result.comparisons} == {("linearize", Verdict.WRONG)}
+    for options in ({}, {"bounds": (-9, 9)}, {"expected_gradient_of": jnp.sin}):
+        result = gradproof.check(wrong, jnp.asarray(X[:4]), modes="linearize", seed=1, **options)
+        assert {(c.mode, c.verdict) for c in result.comparisons} == {("linearize", Verdict.WRONG)}
 
 
 def test_a_random_function_is_named() -> None:

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from gradproof.result import Finding
 from gradproof.settings import CONTRACTS, Tolerance
 
+# Whether contracts may call the function at other points, or the user has confined its arguments.
+Reach = Literal["anywhere", "point"]
+
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """Which contracts, how much may differ, and whether so many more calls can be paid for."""
+    """Which contracts, how much may differ, whether so many more calls can be paid for, and where they may be."""
 
     names: tuple[str, ...]
     tolerance: Tolerance
     nondet_tol: float
     generator: np.random.Generator
     affords: Callable[[int], bool] = lambda _: True
+    reach: Reach = "anywhere"
 
     @property
     def by_hand(self) -> bool:

@@ -34,8 +34,9 @@ class Origin:
 class JaxProgram:
     """Implements `gradproof.program.Program`. Single rows run as the user would run them; batches are compiled.
 
-    `plain` is how single rows run: "compiled" in float64 copies and in derivatives of derivatives, which consist of so
-    many operations that to compile them one by one would take longer than all else.
+    `plain` is how single rows run: compiled in derivatives of derivatives, which consist of so many operations that to
+    compile them one by one would take longer than all else; in float64 copies only the values, since a rule may look at
+    whether it is traced.
     """
 
     def __init__(
@@ -190,7 +191,7 @@ class JaxProgram:
 
     def _in_double(self, call: UserCall, scope: Scope) -> JaxProgram:
         with unsupported_in_double():
-            wide = JaxProgram(call, self.name, self.point, self.tally, scope, plain="compiled")
+            wide = JaxProgram(call, self.name, self.point, self.tally, scope, plain="values compiled")
         refuse_other_outputs(self.outputs, wide.outputs)
         return wide
 

@@ -17,7 +17,7 @@ from gradproof.jax.families import Family, Shelf, padded
 from gradproof.jax.leaves import Arrays
 from gradproof.program import Array, Tally
 
-Plain = Literal["eager", "compiled"]
+Plain = Literal["eager", "values compiled", "compiled"]
 
 
 class Runs:
@@ -47,7 +47,7 @@ class Runs:
     # Values.
 
     def _plainly(self, compiled: Callable[[Family], Arrays], eager: Callable[[], Arrays]) -> Arrays:
-        if self._plain == "compiled":
+        if self._plain != "eager":
             try:
                 return compiled(self.shelf.family)
             except Unsupported:
@@ -58,7 +58,7 @@ class Runs:
 
     def one(self, arrays: Arrays) -> Arrays:
         values = self._plainly(lambda family: family.one(tuple(arrays)), lambda: self.call.run(arrays))
-        if self._plain == "compiled":
+        if self._plain != "eager":
             self.call.learn_from(self.shelf.family.call)
         return values
 
@@ -97,6 +97,8 @@ class Runs:
             self._tally.pulls += 1
 
     def _pull_one(self, cotangents: Arrays) -> Arrays:
+        if self._plain != "compiled":
+            return self._reversed.pull(cotangents)
         return self._plainly(
             lambda family: family.one_pull(tuple(self.arrays), cotangents), lambda: self._reversed.pull(cotangents)
         )
@@ -119,6 +121,8 @@ class Runs:
             self._tally.pushes += 1
 
     def _push_one(self, tangents: Arrays) -> Arrays:
+        if self._plain != "compiled":
+            return self._push_eager(tangents)
         return self._plainly(
             lambda family: family.one_push(tuple(self.arrays), tangents), lambda: self._push_eager(tangents)
         )

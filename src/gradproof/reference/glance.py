@@ -58,6 +58,7 @@ class Glance:
     floor: Array
     strictness: Strictness
 
+    @np.errstate(invalid="ignore")
     def agrees(self, analytic: Array, size: Array) -> NDArray[np.bool_]:
         """Where the analytic derivatives along the same displacements are beyond doubt; NaN agrees with nothing."""
         apart = np.subtract(analytic, self.slope)

@@ -22,6 +22,9 @@ NOTABLE = 0.05
 WITHIN = 4
 # A slope is unbounded when it grows like a power of the step between these, rung by rung: a root has 1/2, a jump 1.
 GROWTH = (0.1, 0.9)
+# A slope crawls when what a rung changes is at least this share of what the rung above changed. Four octaves make it
+# 1/16 where the function has an expansion in whole powers of the step, and 1/4 for x^1.5, which still arrives.
+CRAWL = 0.28
 
 
 def classify(central: Estimate, missed: Mask, rungs: Sequence[tuple[int, Slopes]]) -> Estimate:
@@ -47,14 +50,16 @@ def classify(central: Estimate, missed: Mask, rungs: Sequence[tuple[int, Slopes]
     gap = np.where(has_right & has_left, np.abs(right - left), 0.0)
     sides_bar = np.maximum(right_bar, left_bar)
     apart = gap > APART * (right_bar + left_bar)
-    kink = missed & has_right & has_left & apart & _persistent(gap, sided)
+    right_tail = _tail([one.right for one in sided], exponents, right)
+    left_tail = _tail([one.left for one in sided], exponents, left)
+    kink = missed & has_right & has_left & apart & _persistent(gap, sided) & (right_tail == 0) & (left_tail == 0)
     edge = missed & (has_right != has_left)
     jump = missed & ~kink & _constant_rise(rungs)
     steep = missed & ~kink & ~jump & _unbounded([np.where(has_right, one.right, one.left) for one in sided])
     value = np.where(kink, 0.5 * (right + left), central.value)
     value = np.where(edge, np.where(has_right, right, left), value)
     bar = np.where(kink, sides_bar, central.bar)
-    bar = np.where(edge, np.where(has_right, right_bar, left_bar), bar)
+    bar = np.where(edge, np.where(has_right, right_bar + right_tail, left_bar + left_tail), bar)
     bar = np.where(jump | steep, np.inf, bar)
     # Steps that stay on this side of a nearby kink or border may be too short for the noise. The side that it is not on
     # has the same slope, and steps as long as they like.
@@ -117,3 +122,33 @@ def _unbounded(slopes: Sequence[Array]) -> Mask:
     growth = np.log2(small[:-1] / small[1:]) / 4.0
     inside = (growth > GROWTH[0]) & (growth < GROWTH[1])
     return np.asarray(inside.all(axis=0) & (np.ptp(growth, axis=0) < 0.1))
+
+
+@np.errstate(invalid="ignore", divide="ignore", over="ignore")
+def _tail(rungs: Sequence[Array], exponents: Sequence[int], slope: Array) -> Array:
+    """How far this slope may be from its limit where it crawls. Elsewhere zero.
+
+    Each of four rungs in a row changes it by the same share of what the one above did, as x^1.1 does at 0: none of them
+    shows how far away the limit is. Noise is not like that: it grows as the steps shrink.
+    """
+    result = np.zeros(slope.shape)
+    known = _with_first_look(dict(zip(exponents, rungs, strict=True)))
+    # The smallest steps tell most, unless noise covers them: so they come last.
+    for first in sorted(known, reverse=True):
+        row = [known[exponent] for exponent in range(first, first + 13, 4) if exponent in known]
+        if first > 0 or len(row) < 4:
+            continue
+        changes = np.diff(np.stack(row), axis=0)
+        shares = changes[:-1] / changes[1:]
+        crawling = (shares > CRAWL).all(axis=0) & (shares < 1.05).all(axis=0) & (np.ptp(shares, axis=0) < 0.1)
+        ahead = np.abs(changes[0]) * np.where(shares[0] < 1.0, shares[0] / (1.0 - shares[0]), np.inf)
+        result = np.where(crawling, np.abs(row[0] - slope) + 2.0 * ahead, result)
+    return result
+
+
+def _with_first_look(known: dict[int, Array]) -> dict[int, Array]:
+    """That has no one-sided slopes: they are put in as if they crawled there as they do above."""
+    if 0 in known or not {-4, 4, 8, 12} <= known.keys():
+        return known
+    share = (known[8] - known[4]) / (known[12] - known[8])
+    return {**known, 0: known[-4] + (known[4] - known[-4]) * share / (1.0 + share)}

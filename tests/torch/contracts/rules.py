@@ -42,6 +42,20 @@ class Sine(Function):
         return t * x.cos()
 
 
+class OnceOnly(Function):
+    """The same for single points: nothing of torch.func."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        ctx.save_for_backward(x)
+        return x.sin()
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> Tensor:
+        (x,) = ctx.saved_tensors
+        return g * x.cos()
+
+
 # ---- adjoint
 
 
@@ -330,6 +344,17 @@ class Memory(Function):
 
 def memory(how: str) -> Any:
     return lambda x: Memory.apply(x, how)
+
+
+# ---- not finite
+
+
+class Poisoned(Sine):
+    """NaN, whatever comes in."""
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> Tensor:
+        return g * float("nan")
 
 
 # ---- subsets

@@ -32,8 +32,9 @@ def outcome(code: str) -> gradproof.Result:
     matrix = torch.arange(9.0, dtype=torch.float64).reshape(3, 3)
     scope: dict[str, Any] = {"torch": torch, "Function": Function, "x": x, "matrix": matrix, "options": {}}
     scope |= {"jax": jax, "jnp": jax.numpy}
-    exec(code, scope)
-    return gradproof.check(scope["fn"], scope["args"], seed=0, **scope["options"])
+    with jax.enable_x64(True):
+        exec(code, scope)
+        return gradproof.check(scope["fn"], scope["args"], seed=0, **scope["options"])
 
 
 def test_every_contract_has_its_example() -> None:

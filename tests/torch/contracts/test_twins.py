@@ -383,3 +383,38 @@ def test_the_world_is_left_as_it_was() -> None:
     assert x.grad is None
     assert torch.equal(torch.get_rng_state(), state)
     assert torch.is_grad_enabled()
+
+
+# ---- around the rule: confined arguments, another function's derivative
+
+
+INSIDE = pytest.mark.parametrize("options", [{"bounds": (-9, 9)}, {"expected_gradient_of": lambda x: 2 * x}], ids=list)
+
+
+@INSIDE
+def test_a_rule_is_held_to_its_contracts_whatever_is_around_it(options: dict[str, Any]) -> None:
+    assert caught(lambda x: rules.Jittery.apply(x, 1e-7), leaf(4), **options).code == "nondeterministic"
+    silent(lambda x: rules.Jittery.apply(x, 0.0), leaf(4), **options)
+
+
+def test_contracts_call_a_confined_function_at_its_point_alone() -> None:
+    x = torch.linspace(1.0, 2.0, 6, dtype=torch.float64).reshape(2, 3)
+    seen: list[float] = []
+
+    def fn(x: Tensor) -> Tensor:
+        seen.extend(x.detach().flatten().tolist())
+        return rules.OnceOnly.apply(x)
+
+    result = check(fn, x, seed=1, bounds=(1.0, 2.0))
+    assert result.ok, str(result)
+    assert min(seen) >= 1.0
+    assert max(seen) <= 2.0
+    assert any("at another point: reusable, vmap" in note for note in result.notes)
+
+
+# ---- a gradient that is not finite
+
+
+def test_what_is_nan_at_every_cotangent_is_told_once() -> None:
+    result = check(rules.Poisoned.apply, leaf(4), seed=1)
+    assert [finding.code for finding in result.wrong] == ["nan-gradient"]

@@ -11,8 +11,9 @@ import numpy as np
 import torch
 
 from gradproof import precision
+from gradproof.contracts.suite import Reach
 from gradproof.torch.calls import UserCall
-from gradproof.torch.contracts.pulls import Gradients, largest, pull, pulled, random_cotangents, spread
+from gradproof.torch.contracts.pulls import Gradients, largest, numbers, pull, pulled, random_cotangents, spread
 from gradproof.torch.contracts.watch import Watch, identical
 from gradproof.torch.modes import OPERATOR, Graph, nodes
 from gradproof.torch.torchprogram import TorchProgram
@@ -50,6 +51,7 @@ class Subject:
     generator: np.random.Generator
     slack: float
     nondet_tol: float = 0.0
+    reach: Reach = "anywhere"
 
     @cached_property
     def cotangents(self) -> list[torch.Tensor]:
@@ -84,6 +86,10 @@ class Subject:
         paths = [leaf.path for leaf in self.program.outputs]
         spoiled = [p for p, one, kept in zip(paths, given, self.cotangents, strict=True) if not identical(one, kept)]
         return First([None if one is None else one.detach().clone() for one in gradients], watch, spoiled)
+
+    @property
+    def finite(self) -> bool:
+        return all(one is None or bool(numbers(one).isfinite().all()) for one in self.gradients)
 
     @cached_property
     def second(self) -> Gradients:
@@ -121,8 +127,8 @@ class Subject:
 
     @cached_property
     def elsewhere(self) -> Elsewhere | None:
-        """None where the function does not run there, or has no such point."""
-        if self.call is None:
+        """None where the function does not run there, must not, or has no such point."""
+        if self.call is None or self.reach == "point":
             return None
         points = [
             (point.detach() * (1.0 - ELSEWHERE / (i + 1))).requires_grad_()

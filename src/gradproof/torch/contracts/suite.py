@@ -37,6 +37,8 @@ class Contract:
 
 # Who fails one of these would seem to fail others.
 FIRST = ("pure", "repeatable", "reusable")
+# These need another point to call the function at.
+AWAY = ("reusable", "vmap")
 # For every function.
 ALWAYS = (
     Contract("pure", check_pure, lambda _: 2),
@@ -87,14 +89,20 @@ def check_contracts(program: TorchProgram, terms: Terms) -> Kept:
     """Hold the program to all of them that are wanted and apply. A contract that cannot be run says so in a note."""
     if not any(value.requires_grad for value in program.traced.values):
         return Kept()
-    subject = Subject(program, terms.generator, slack_for(program, terms.tolerance.relative), terms.nondet_tol)
+    subject = Subject(
+        program, terms.generator, slack_for(program, terms.tolerance.relative), terms.nondet_tol, terms.reach
+    )
     wanted = [contract for contract in ALWAYS if contract.name in terms.names]
     special = [contract for contract in _for_rules(terms) if contract.name in terms.names]
+    away = [contract.name for contract in special if contract.name in AWAY and terms.reach == "point"]
     findings: list[Finding] = []
     notes: list[str] = []
     if special and (reason := _enough(subject, terms)):
         notes.append(f"contracts: those of one pull, because {reason}")
         special = [contract for contract in special if contract.name == "opcheck"]
+    elif away:
+        notes.append(f"contracts left out, because they call the function at another point: {', '.join(away)}")
+        special = [contract for contract in special if contract.name not in away]
     dear: list[str] = []
     with program.scope:
         if terms.affords(1) and (reason := _no_pull(subject)):

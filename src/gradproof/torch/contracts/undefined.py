@@ -44,6 +44,8 @@ def check_undefined(subject: Subject) -> tuple[Finding, ...]:
         cause = refused.__cause__
         sentence = f"{str(refused).splitlines()[0]} ({type(cause).__name__}: {cause})"
         return (Finding("undefined", Verdict.WRONG, Place(), sentence, HINT),)
+    if found and not subject.finite:
+        return ()  # what is NaN or infinite already stays so at zero, and has been told
     if found or not subject.forward or len(subject.program.inputs) < 2:
         return found
     return check_undefined_tangents(subject.program, subject.generator, MOST)

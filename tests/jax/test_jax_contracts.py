@@ -70,4 +70,5 @@ def test_the_value_that_comes_with_the_gradient_is_the_functions_own() -> None:
     wrong.defvjp(lambda x: (jnp.sin(x).at[1].add(0.1), x), lambda x, g: (g * jnp.cos(x),))
     result = gradproof.check(wrong, X, seed=1)
     assert [(finding.code, str(finding.place.output)) for finding in result.wrong] == [("primal", "out[1]")]
+    assert [finding.code for finding in gradproof.check(wrong, X, bounds=(0, 2), seed=1).wrong] == ["primal"]
     assert gradproof.check(wrong, X, contracts="linear", seed=1).verdict is Verdict.RIGHT

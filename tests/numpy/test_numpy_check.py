@@ -447,3 +447,11 @@ assert not gradproof.check(np.sin, x, derivative={"jac": lambda x: np.diag(np.si
 
 def test_numpy_alone_is_enough() -> None:
     subprocess.run([sys.executable, "-c", WITHOUT_SCIPY], check=True)
+
+
+def test_the_derivative_of_another_function_is_what_was_written() -> None:
+    right, wrong = ({"jac": lambda x, factor=factor: factor * np.eye(x.size)} for factor in (1.0, 2.0))
+    assert check(np.round, X, right, expected_gradient_of=lambda x: 1.0 * x).ok
+    result = check(np.round, X, wrong, expected_gradient_of=lambda x: 1.0 * x)
+    assert result.verdict is Verdict.WRONG
+    assert "forward" not in {comparison.mode for comparison in result.comparisons}

@@ -11,7 +11,7 @@ import pytest
 
 import gradproof
 from gradproof import Result, Verdict
-from tests.jax.wrong_rules import RULES, Rule
+from tests.jax.jax_wrong_rules import RULES, Rule
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
