@@ -56,7 +56,8 @@ def program_of(
         raise UsageError(f"the first argument must be the function to check, got {fn!r}; write check(fn, (x,))")
     if kwargs is not None and not isinstance(kwargs, Mapping):
         raise UsageError(
-            f"kwargs must be a dict of keyword arguments, got {kwargs!r}; write check(fn, (x,), {{'scale': 2.0}})"
+            f"kwargs must be a dict of keyword arguments, got a {type(kwargs).__name__}; write check(fn, (x, y)) for "
+            "two arguments, check(fn, (x,), {'scale': 2.0}) for keyword arguments"
         )
     named = dict(kwargs or {})
     adapters = [(framework, load()) for framework, load in _known() if sys.modules.get(framework)]

@@ -31,7 +31,8 @@ def attempt(case: Case, seed: int, options: Mapping[str, Any]) -> Result:
             result = check(call.fn, call.args, call.kwargs, **{"seed": seed, **call.options, **options})
     except Exception as raised:  # noqa: BLE001  a case may raise anything
         sentence = f"{type(raised).__name__}: {raised}{where(raised)}"
-        return failed(case.name, sentence, seed, options, time.perf_counter() - started)
+        hint = "" if isinstance(raised, UsageError) else HINT  # its message ends with what to write
+        return failed(case.name, sentence, seed, options, time.perf_counter() - started, hint)
     return replace(result, name=case.name)
 
 
@@ -44,14 +45,14 @@ def _known(options: Mapping[str, Any]) -> None:
             )
 
 
-def failed(name: str, sentence: str, seed: int, options: Mapping[str, Any], seconds: float) -> Result:
+def failed(name: str, sentence: str, seed: int, options: Mapping[str, Any], seconds: float, hint: str = HINT) -> Result:
     """The result of a case that came to no verdict."""
     known = {name: value for name, value in options.items() if name not in ("wrt", "seed")}
     return Result(
         name=name,
         verdict=Verdict.ERROR,
         comparisons=(),
-        findings=(Finding("error", Verdict.ERROR, Place(), sentence, HINT),),
+        findings=(Finding("error", Verdict.ERROR, Place(), sentence, hint),),
         skipped=(),
         notes=(),
         power=None,

@@ -20,7 +20,7 @@ from gradproof.around import Around
 from gradproof.audit import audit
 from gradproof.confined import confined
 from gradproof.errors import BudgetSpent, GradcheckError, Unsupported
-from gradproof.evidence.wording import budget_spent, unsupported
+from gradproof.evidence.wording import budget_spent, no_outputs, unsupported
 from gradproof.examine import Examined
 from gradproof.linearize import examine_modes
 from gradproof.metered import Metered
@@ -104,7 +104,10 @@ def check(
         program = program_of(fn, args, kwargs, wrt, derivative, around)
         if expected_gradient_of is not None:
             program = Surrogate(program, program_of(expected_gradient_of, args, kwargs, wrt, derivative, around))
-        return recording.told(check_program(program, settings))
+        result = check_program(program, settings)
+        if not program.outputs:
+            result = replace(result, verdict=Verdict.UNSUPPORTED, findings=(no_outputs(program.skipped),))
+        return recording.told(result)
     finally:
         random.setstate(state)
 

@@ -51,7 +51,8 @@ class Target:
 
     def _nothing(self, recipes: list[Recipe]) -> str:
         if not recipes:
-            return f"{self.source} holds no cases; write one:\n\n{EXAMPLE}"
+            look = f"\n\nor look at one function: gradproof check {self.source}:{self.name or 'name'} --arg 'randn(3)'"
+            return f"{self.source} holds no cases; write one:\n\n{EXAMPLE}{look}"
         names = [case.name for recipe in recipes for case in recipe.cases()]
         return f"{self.source} holds no case {self.name!r}; it has {', '.join(names[:12])}{', ...' * (len(names) > 12)}"
 

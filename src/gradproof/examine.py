@@ -22,7 +22,7 @@ from gradproof.evidence import exhaustive, probes, sparse
 from gradproof.evidence.gathered import Gathered, Task
 from gradproof.evidence.measure import draw, measure
 from gradproof.evidence.nans import not_finite
-from gradproof.evidence.native import departures
+from gradproof.evidence.native import departures, lacking
 from gradproof.evidence.plan import PROBES, Plan, plans
 from gradproof.evidence.sums import Sums, modes, pulls, pushes
 from gradproof.evidence.trace import trace
@@ -77,7 +77,12 @@ def examine(program: Metered, settings: Settings, order: int, generator: np.rand
         own = partial(_own_contracts, task, program, settings)
         if reference is program:
             return _judged(task, settings, note, own)
-        return _judged_in_both(task, settings, note, own)
+        gone = lacking(task)
+        left = replace(task, modes=tuple(mode for mode in task.modes if mode not in gone))
+        if not left.modes:
+            return _judged(task, settings, note, own)
+        judged = _judged_in_both(left, settings, note, own)
+        return replace(judged, findings=judged.findings + tuple(_missing(*one, settings) for one in gone.items()))
     except BudgetSpent as spent:
         return Examined(findings=(budget_spent(str(spent)),), notes=program.notes)
 
@@ -102,8 +107,7 @@ def _task(program: Metered, reference: Metered, settings: Settings, order: int, 
 
 
 def _judged_in_both(task: Task, settings: Settings, note: tuple[str, ...], own: Callable[[], Kept]) -> Examined:
-    """Below double precision: the rule in float64, then its numbers in their own format against those. Where the two
-    do not give the same derivatives, those in their own format are what the user asked about."""
+    """Below double precision: the rule in float64, then its own numbers, which count where they differ from those."""
     wide = replace(task, program=task.reference, tolerance=tolerance_for(settings, task.reference))
     rule = _judged(wide, settings, note, Kept)
     form = coarsest(task.program.inputs + task.program.outputs)
@@ -293,6 +297,6 @@ def _probe(task: Task, plan: Plan, settings: Settings) -> Gathered:
     return gathered.with_findings(findings)
 
 
-def _missing(mode: str, missing: Unsupported, settings: Settings) -> Finding:
+def _missing(mode: str, reason: Unsupported, settings: Settings) -> Finding:
     asked = settings.modes is not None and mode in settings.modes
-    return unsupported(f"{mode} mode", str(missing), Verdict.UNSUPPORTED if asked else Verdict.RIGHT)
+    return unsupported(f"{mode} mode", str(reason), Verdict.UNSUPPORTED if asked else Verdict.RIGHT)

@@ -246,7 +246,8 @@ def _spaces(spaces: object) -> tuple[tuple[str, Space], ...]:
         return ()
     if isinstance(spaces, Mapping):
         methods = ("refusal", "project", "retract")
-        if all(isinstance(path, str) and all(hasattr(one, m) for m in methods) for path, one in spaces.items()):
+        made = all(not isinstance(one, type) and all(hasattr(one, m) for m in methods) for one in spaces.values())
+        if made and all(isinstance(path, str) for path in spaces):
             return tuple(spaces.items())
     raise UsageError(
         f"spaces={spaces!r} is not understood; write spaces={{'args[0]': gradproof.spaces.Symmetric()}}, with one of "

@@ -13,8 +13,10 @@ from command_runs import Command
 from rich.console import Console
 
 from gradproof.cli.display import Detail, shown
+from gradproof.cli.output import Files
+from gradproof.errors import UsageError
 from gradproof.render import json
-from gradproof.result import Verdict
+from gradproof.result import Report, Verdict
 
 
 @pytest.mark.parametrize(
@@ -174,7 +176,8 @@ def test_a_quick_look_at_a_jax_function(command: Command) -> None:
             "cases.py is a file of cases; write gradproof check cases.py:NAME",
         ),
         (["check", "cases.py:Cube.nothing"], "cases.py has no Cube.nothing"),
-        (["check", "cases.py:X"], "cases.py:X is a Tensor, not a function"),
+        (["check", "cases.py:Cub.apply"], "cases.py has no Cub.apply (did you mean Cube?)"),
+        (["check", "cases.py:X"], "cases.py:X is of type Tensor, not a function; write gradproof check cases.py:name"),
         (["check", "torch:sin", "--arg", "randn(n)"], "What is accepted:"),
         (["check", "torch:sin", "--arg", "randn(3)", "--kwarg", "dim"], "--kwarg 'dim' is not understood"),
         (
@@ -190,6 +193,7 @@ def test_a_quick_look_at_a_jax_function(command: Command) -> None:
         (["check", "cases.py", "--jobs", "0"], "Invalid value for '--jobs'"),
         (["check", "cases.py", "--json", "."], "is a directory"),
         (["check", "cases.py", "--json", "cases.py/report.json"], "cannot be written"),
+        (["check", "cases.py", "--junit", "/proc/report.xml"], "/proc/report.xml cannot be written: "),
         (["check", "cases.py", "--framework", "fortran"], "Invalid value for '--framework'"),
         (["chekc"], "No such command 'chekc'"),
     ],
@@ -199,6 +203,28 @@ def test_a_command_that_is_not_understood(command: Command, words: list[str], sa
     assert ran.status == 2
     assert said in ran.err
     assert "Traceback" not in ran.err
+
+
+def test_a_report_that_cannot_be_written_does_not_keep_the_others_from_it(folder: Path) -> None:
+    files = Files(json=folder / "cases.py" / "report.json", junit=folder / "junit.xml")
+    with pytest.raises(UsageError, match=r"cannot be written: .*report.json.*; wrote .*junit.xml"):
+        files.write(Report(()))
+    assert ET.parse(folder / "junit.xml").getroot().tag == "testsuites"
+
+
+def test_trying_a_file_leaves_it_as_it_was(folder: Path) -> None:
+    (folder / "old.json").write_text("old")
+    Files(json=folder / "old.json", junit=folder / "new.xml").prepare()
+    assert (folder / "old.json").read_text() == "old"
+    assert not (folder / "new.xml").exists()
+
+
+def test_a_mistaken_call_is_told_once_and_an_exception_has_a_next_step(command: Command) -> None:
+    ran = command("check", "torch:sin")
+    assert ran.status == 1
+    assert "UsageError: no floating or complex tensor among the arguments" in ran.out
+    assert "  next " not in ran.out
+    assert "  next      Call the function by itself" in command("check", "cases.py::broken").out
 
 
 def test_an_unknown_option_of_a_case_is_an_error_of_that_case(command: Command, folder: Path) -> None:

@@ -81,6 +81,7 @@ def test_imported_cases_are_not_collected_twice(folder: Path) -> None:
         ("no.such.module", "no.such.module cannot be imported: ModuleNotFoundError"),
         ("cases.py::nothing", r"holds no case 'nothing'; it has right, wrong, undecided"),
         ("empty.py", r"(?s)holds no cases; write one:.*@gradproof.case"),
+        ("empty.py::f", r"or look at one function: gradproof check empty.py:f --arg"),
         ("failing.py", r"failing.py cannot be imported: ZeroDivisionError: division by zero \(.*failing.py:2\)"),
         (".", r"there is no file '\.'"),
     ],

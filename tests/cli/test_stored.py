@@ -72,7 +72,7 @@ def test_replay_after_the_mistake_was_mended(command: Command, folder: Path) -> 
     ("words", "said"),
     [
         (["show", "nowhere.json"], "nowhere.json cannot be read: No such file"),
-        (["show", "cases.py"], "this is not JSON"),
+        (["show", "cases.py"], "cases.py: this is not JSON"),
         (["show", "other.json"], "no gradproof report"),
         (
             ["show", "report.json::nothing"],

@@ -327,6 +327,11 @@ def test_assert_gradients_raises_with_the_result() -> None:
     [
         (lambda: gradproof.check(3, (draw(2),)), "the first argument must be the function"),
         (lambda: gradproof.check(torch.sin, (draw(2),), [1]), "kwargs must be a dict"),
+        (lambda: gradproof.check(torch.mul, draw(2), draw(2)), r"got a Tensor; write check\(fn, \(x, y\)\)"),
+        (
+            lambda: gradproof.check(torch.sin, draw(2), spaces={"args[0]": gradproof.spaces.Symmetric}),
+            r"write spaces=\{'args\[0\]': gradproof.spaces.Symmetric\(\)",
+        ),
         (lambda: gradproof.check(torch.sin, (torch.arange(3),)), "no floating or complex tensor"),
         (lambda: gradproof.check(torch.sin, (draw(2),), wrt="args[7]"), r"args\[0\]"),
         (lambda: gradproof.check(torch.sin, (draw(2),), effort="full"), "effort='auto', 'exhaustive'"),
@@ -337,6 +342,27 @@ def test_assert_gradients_raises_with_the_result() -> None:
 def test_bad_calls_say_what_to_write(call: Any, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         call()
+
+
+@pytest.mark.parametrize(
+    ("returned", "words"),
+    [
+        (lambda x: None, "out: None"),
+        (lambda x: 3.0, "out: a float, not a tensor"),
+        (lambda x: x.argmax(), "out: int64 has no derivative"),
+        (lambda x: (), "nothing"),
+    ],
+)
+def test_a_function_that_returns_nothing_to_differentiate_is_not_right(returned: Any, words: str) -> None:
+    result = gradproof.check(returned, draw(2), seed=1)
+    assert result.verdict is Verdict.UNSUPPORTED
+    assert [finding.code for finding in result.findings] == ["unsupported"]
+    assert words in result.findings[0].sentence
+    assert gradproof.check(lambda x: (returned(x), x.sin()), draw(2), seed=1).ok
+
+
+def test_an_empty_output_is_right() -> None:
+    assert gradproof.check(torch.sin, draw(0), seed=1).ok
 
 
 def test_the_price_of_checking_beside_a_non_floating_argument() -> None:

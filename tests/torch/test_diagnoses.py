@@ -108,9 +108,9 @@ def test_ones_and_zeros_are_not_taken_for_the_first_of_a_batch() -> None:
 def test_a_budget_ends_the_search_for_a_cause_not_the_verdict() -> None:
     x = torch.randn(200, 200, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     rule = next(rule for rule in RULES if rule.name == "transposed: (g * x.cos()).T")
-    spent = gradproof.check(rule.function("wrong"), x, seed=1, budget=Budget(calls=260))
+    spent = gradproof.check(rule.function("wrong"), x, seed=1, budget=Budget(calls=320))
     assert spent.verdict is Verdict.WRONG
-    assert spent.cost.evaluations + spent.cost.pulls <= 260
+    assert spent.cost.evaluations + spent.cost.pulls <= 320
 
 
 SOME = CASES[::4]

@@ -175,7 +175,8 @@ def test_a_backward_that_rounds_to_bfloat16_inside(size: int) -> None:
 @pytest.mark.parametrize("size", [8, 20_000])
 def test_a_cast_to_the_format_that_the_function_works_in_anyway_is_right(size: int) -> None:
     x = draw(size, dtype=BF16)
-    assert check(rule(torch.sin, lambda g, x: (g.bfloat16() * x.bfloat16().cos()).to(g.dtype)), x).ok
+    for seed in range(4):
+        assert check(rule(torch.sin, lambda g, x: (g.bfloat16() * x.bfloat16().cos()).to(g.dtype)), x, seed=seed).ok
     assert (
         check(rule(torch.sin, lambda g, x: 1.05 * (g.bfloat16() * x.bfloat16().cos()).to(g.dtype)), x).verdict is WRONG
     )

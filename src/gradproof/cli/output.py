@@ -39,21 +39,42 @@ class Files:
             if path is not None and path.is_dir():
                 raise UsageError(f"{path} is a folder; write a file in it: {path / 'report'}.json")
             if path is not None:
-                try:
-                    path.parent.mkdir(parents=True, exist_ok=True)
-                except OSError as raised:
-                    raise UsageError(f"{path} cannot be written: {raised}") from raised
+                _try(path)
         if self.html is not None and find_spec("plotly") is None:
             raise UsageError("--html draws with plotly, which is not installed; pip install 'gradproof[html]'")
 
     def write(self, report: Report) -> tuple[Path, ...]:
-        """All that were asked for; which they were."""
-        if self.json is not None:
-            self.json.write_text(json.dumps(report), "utf-8")
-        if self.junit is not None:
-            self.junit.write_text(junit.dumps(report), "utf-8")
-        if self.html is not None:
-            from gradproof.render.html import page
+        """All that were asked for; which they were. One that fails does not keep the others from being written."""
+        forms = ((self.json, json.dumps), (self.junit, junit.dumps), (self.html, _page))
+        written: list[Path] = []
+        refused: list[OSError] = []
+        for path, rendered in forms:
+            if path is not None:
+                try:
+                    path.write_text(rendered(report), "utf-8")
+                    written.append(path)
+                except OSError as raised:
+                    refused.append(raised)
+        if refused:
+            others = f"; wrote {', '.join(map(str, written))}" if written else ""
+            raise UsageError(f"the report cannot be written: {refused[0]}{others}") from refused[0]
+        return tuple(written)
 
-            self.html.write_text(page(report), "utf-8")
-        return tuple(path for path in (self.json, self.junit, self.html) if path is not None)
+
+def _page(report: Report) -> str:
+    from gradproof.render.html import page
+
+    return page(report)
+
+
+def _try(path: Path) -> None:
+    """Open it for writing, and leave it as it was."""
+    existed = path.exists()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.open("a").close()
+        if not existed:
+            path.unlink()
+    except OSError as raised:
+        reason = f"{path} cannot be written: {raised.strerror}"
+        raise UsageError(f"{reason}; give a file in a folder that can be written, such as {path.name}") from raised

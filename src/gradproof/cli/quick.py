@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 from gradproof.arrays import arrays_of
@@ -55,9 +56,14 @@ def _function(path: str) -> Callable[..., Any]:
     found: Any = load(source)
     for name in names.split("."):
         if not hasattr(found, name):
-            raise UsageError(f"{source} has no {names}; write gradproof check {source}:name --arg 'randn(3)'")
+            close = get_close_matches(name, [one for one in dir(found) if not one.startswith("_")])
+            meant = f" (did you mean {' or '.join(close)}?)" if close else ""
+            raise UsageError(f"{source} has no {names}{meant}; write gradproof check {source}:name --arg 'randn(3)'")
         found = getattr(found, name)
     if not callable(found):
-        raise UsageError(f"{path} is a {type(found).__name__}, not a function")
+        raise UsageError(
+            f"{path} is of type {type(found).__name__}, not a function; write gradproof check {source}:name "
+            "--arg 'randn(3)'"
+        )
     function: Callable[..., Any] = found
     return function

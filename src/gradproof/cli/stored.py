@@ -90,7 +90,11 @@ def _read(text: str) -> tuple[Report, tuple[Result, ...]]:
     try:
         stored = json.loads(Path(path).read_text("utf-8"))
     except OSError as raised:
-        raise UsageError(f"{path} cannot be read: {raised.strerror}; write gradproof show report.json") from raised
+        raise UsageError(
+            f"{path} cannot be read: {raised.strerror}; pass a file that gradproof wrote with --json"
+        ) from raised
+    except UsageError as refused:
+        raise UsageError(f"{path}: {refused}") from refused
     exact = tuple(result for result in stored.results if result.name == name)
     chosen = exact or tuple(result for result in stored.results if name in result.name)
     if name and not chosen:

@@ -72,6 +72,18 @@ class Sides:
         return lost if largest(np.nan_to_num(self.wide)) >= 0.5 * self.form.largest else np.zeros_like(lost)
 
 
+def lacking(task: Task) -> dict[str, Unsupported]:
+    """The modes that do not exist in the program's own format, whatever float64 has; one row of each is tried."""
+    found: dict[str, Unsupported] = {}
+    for mode in task.modes:
+        program, size = task.program, (task.program.value if mode == "reverse" else task.program.point).size
+        try:
+            (program.pull if mode == "reverse" else program.push)(np.ones((1, size)))
+        except Unsupported as reason:
+            found[mode] = reason
+    return found
+
+
 def departures(task: Task, probes: int) -> tuple[Departure, ...]:
     """At most one for each mode that exists in both formats: none where all numbers are within rounding at once."""
     found: list[Departure | None] = []
@@ -90,8 +102,8 @@ def _reverse(task: Task, probes: int) -> Departure | None:
     allowed, scale = np.empty_like(wide), np.empty_like(wide)
     for owner in np.unique(owners):
         rows = np.flatnonzero(owners == owner)
-        terms = cotangents[rows] * program.value
-        value = rms(terms[cotangents[rows] != 0])
+        rows_of_it, k = np.nonzero(cotangents[rows])  # an output that is infinite counts only where it is asked for
+        value = rms(cotangents[rows][rows_of_it, k] * program.value[k])
         for leaf in program.inputs:
             block = np.ix_(rows, np.arange(leaf.start, leaf.stop))
             scale[block] = rms(wide[block])

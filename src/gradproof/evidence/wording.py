@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from gradproof.evidence.native import Departure
 from gradproof.norms import largest, rms
 from gradproof.precision import Precision
+from gradproof.program import Skipped
 from gradproof.reference.estimate import Kind
 from gradproof.result import Comparison, Finding, Place, Verdict
 
@@ -180,6 +182,13 @@ def worded(findings: tuple[Finding, ...], words: tuple[tuple[str, str], ...]) ->
 def unsupported(what: str, reason: str, verdict: Verdict) -> Finding:
     """Something that does not exist for this program; a remark unless the user asked for it by name."""
     return Finding("unsupported", verdict, Place(), f"{what} does not exist here: {reason}")
+
+
+def no_outputs(skipped: Sequence[Skipped]) -> Finding:
+    """The function returned nothing that could be compared, as one does that lacks its return statement."""
+    came = ", ".join(f"{one.path}: {one.reason}" for one in skipped if one.path.startswith("out")) or "nothing"
+    sentence = f"the function returns nothing that has a derivative ({came})"
+    return Finding("unsupported", Verdict.UNSUPPORTED, Place(), sentence, "Return a floating or complex array.")
 
 
 def budget_spent(reason: str) -> Finding:
