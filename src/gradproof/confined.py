@@ -11,8 +11,9 @@ from gradproof import precision
 from gradproof.bounds import Bound, Limits, limits_of
 from gradproof.errors import UsageError
 from gradproof.paths import matching
-from gradproof.program import Array, Leaf, Offers, Program, Skipped, Tally, linearized_of, offers_of, rule_of
+from gradproof.program import Array, Leaf, Offers, Program, linearized_of, offers_of
 from gradproof.spaces import Numbers, Space
+from gradproof.wrapped import Wrapped
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,51 +44,22 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
-class Confined:
+class Confined(Wrapped):
     """Passes everything on to `inner`, but moves held leaves along their space, and evaluates nothing outside of it or
     of the bounds: such a row is NaN, as where a step leaves the domain."""
 
-    inner: Program
     held: tuple[Held, ...]
     limits: Limits | None
     gradients: tuple[Held, ...] = ()  # outputs that are derivatives with respect to a held input: tangents as well
-
-    @property
-    def name(self) -> str:
-        return self.inner.name
-
-    @property
-    def inputs(self) -> tuple[Leaf, ...]:
-        return self.inner.inputs
-
-    @property
-    def outputs(self) -> tuple[Leaf, ...]:
-        return self.inner.outputs
-
-    @property
-    def skipped(self) -> tuple[Skipped, ...]:
-        return self.inner.skipped
-
-    @property
-    def point(self) -> Array:
-        return self.inner.point
 
     @property
     def value(self) -> Array:
         return _projected(self.inner.value[None].copy(), self.gradients)[0] if self.gradients else self.inner.value
 
     @property
-    def tally(self) -> Tally:
-        return self.inner.tally
-
-    @property
     def notes(self) -> tuple[str, ...]:
         own = tuple(f"{one.leaf.path} stays in {one.space!r}" for one in self.held)
         return own + self.inner.notes
-
-    @property
-    def rule(self) -> Program:
-        return rule_of(self.inner)
 
     @property
     def batched(self) -> bool:

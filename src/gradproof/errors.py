@@ -27,6 +27,16 @@ class OutputsChanged(UsageError):
         self.after = after
         self.nearby: Array | None = None
 
+    @classmethod
+    def structure(cls, before: str, after: str) -> OutputsChanged:
+        return cls(
+            f"the function returns another structure at a nearby point: {after} instead of {before}; return the same "
+            "structure for all inputs",
+            "structure",
+            before,
+            after,
+        )
+
 
 class Unsupported(Exception):
     """A mode or order that does not exist for this program; the reason is the message."""

@@ -30,7 +30,7 @@ from gradproof.evidence.wording import budget_spent, imprecise, overflow, undeci
 from gradproof.metered import Metered
 from gradproof.picture import Trace
 from gradproof.precision import DOUBLE, SINGLE, coarsest
-from gradproof.program import Array, offers_of, rule_of
+from gradproof.program import Array, offers_of
 from gradproof.reference.complexstep import ComplexStep
 from gradproof.reference.steps import coordinate_steps, fixed_steps, signed
 from gradproof.reference.widest import widest
@@ -180,7 +180,7 @@ def _own_contracts(task: Task, program: Metered, settings: Settings) -> Kept:
         return Kept()
     # A stream of its own: what else is drawn does not depend on the contracts.
     generator = np.random.default_rng((settings.seed, 0))
-    rule = rule_of(program.inner)
+    rule = program.rule
     suite = suite_of(rule)
     reach: Reach = "point" if settings.bounds or settings.spaces else "anywhere"
     try:

@@ -6,45 +6,21 @@ import time
 from dataclasses import dataclass, field, replace
 
 from gradproof.errors import BudgetSpent
-from gradproof.program import Array, ComplexArray, Leaf, Offers, Program, Skipped, Tally, linearized_of, offers_of
+from gradproof.program import Array, ComplexArray, Offers, linearized_of, offers_of
 from gradproof.settings import Budget
+from gradproof.wrapped import Wrapped
 
 
 @dataclass(frozen=True, slots=True)
-class Metered:
+class Metered(Wrapped):
     """Passes everything on to `inner`, and raises BudgetSpent instead of a call that would exceed the budget."""
 
-    inner: Program
     budget: Budget
     started: float = field(default_factory=time.perf_counter)
 
     @property
-    def name(self) -> str:
-        return self.inner.name
-
-    @property
-    def inputs(self) -> tuple[Leaf, ...]:
-        return self.inner.inputs
-
-    @property
-    def outputs(self) -> tuple[Leaf, ...]:
-        return self.inner.outputs
-
-    @property
-    def skipped(self) -> tuple[Skipped, ...]:
-        return self.inner.skipped
-
-    @property
-    def point(self) -> Array:
-        return self.inner.point
-
-    @property
     def value(self) -> Array:
         return self.inner.value
-
-    @property
-    def tally(self) -> Tally:
-        return self.inner.tally
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Which leaves the user means by `wrt`: patterns of paths. Shared by the adapters."""
+"""Which leaves the user means by `wrt`: patterns of paths; and what else there is. Shared by the adapters."""
 
 from __future__ import annotations
 
@@ -23,6 +23,17 @@ def matching(wrt: object, paths: Sequence[str], option: str = "wrt") -> frozense
             )
         wanted.update(hits)
     return frozenset(wanted)
+
+
+def kind_of(value: object) -> str:
+    """What an argument is, for messages: `Tensor of torch.int64`."""
+    dtype = getattr(value, "dtype", None)
+    return type(value).__name__ + (f" of {dtype}" if dtype is not None else "")
+
+
+def kinds_of(named: Sequence[tuple[str, object]]) -> str:
+    """The same of the first few arguments."""
+    return ", ".join(f"{path}: {kind_of(value)}" for path, value in named[:6]) or "no arguments at all"
 
 
 def _patterns(wrt: object) -> tuple[str, ...]:

@@ -33,13 +33,7 @@ class Outputs:
         """The kept leaves of another result, as arrays."""
         named: list[tuple[str, Any]] = []
         if flatten(result, "out", named) != self._tree:
-            raise OutputsChanged(
-                f"the function returns another structure at a nearby point: {_described(named)} instead of "
-                f"{self._summary()}; return the same structure for all inputs",
-                "structure",
-                self._summary(),
-                _described(named),
-            )
+            raise OutputsChanged.structure(self._summary(), _described(named))
         kept = [jnp.asarray(named[i][1]) for i in self._kept]
         for leaf, dtype, value in zip(self.layout.leaves, self.layout.dtypes, kept, strict=True):
             if value.shape != leaf.shape or value.dtype != dtype:

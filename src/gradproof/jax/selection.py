@@ -7,7 +7,7 @@ from typing import Any
 
 from gradproof.errors import UsageError
 from gradproof.jax.leaves import differentiable, is_number
-from gradproof.paths import matching
+from gradproof.paths import kinds_of, matching
 
 
 def chosen(named: Sequence[tuple[str, Any]], wrt: object) -> frozenset[str]:
@@ -26,14 +26,8 @@ def everything(named: Sequence[tuple[str, Any]]) -> frozenset[str]:
 
 def _some(named: Sequence[tuple[str, Any]], paths: list[str]) -> list[str]:
     if not paths:
-        kinds = ", ".join(f"{path}: {_kind(value)}" for path, value in named[:6]) or "no arguments at all"
         raise UsageError(
-            f"no floating or complex array among the arguments ({kinds}), so there is nothing to differentiate; "
-            "pass one, as in gradproof.check(fn, jnp.ones(3))"
+            f"no floating or complex array among the arguments ({kinds_of(named)}), so there is nothing to "
+            "differentiate; pass one, as in gradproof.check(fn, jnp.ones(3))"
         )
     return paths
-
-
-def _kind(value: object) -> str:
-    dtype = getattr(value, "dtype", None)
-    return type(value).__name__ + (f" of {dtype}" if dtype is not None else "")

@@ -156,13 +156,7 @@ class Outputs:
         if flatten(plain(result), "out", named) != self._tree:
             after = ", ".join(path for path, _ in named) or "nothing"
             before = ", ".join([leaf.path for leaf in self.layout.leaves] + [one.path for one in self.skipped])
-            raise OutputsChanged(
-                f"the function returns another structure at a nearby point: {after} instead of {before}; "
-                "return the same structure for all inputs",
-                "structure",
-                before,
-                after,
-            )
+            raise OutputsChanged.structure(before, after)
         kept = [named[i][1] for i in self._kept]
         for leaf, value in zip(self.layout.leaves, kept, strict=True):
             self._same(leaf.path, leaf.shape, value)

@@ -7,7 +7,7 @@ from typing import Any
 
 from gradproof.errors import UsageError
 from gradproof.numpy.leaves import differentiable, is_number
-from gradproof.paths import matching
+from gradproof.paths import kinds_of, matching
 
 
 def chosen(named: Sequence[tuple[str, Any]], wrt: object, first_only: str) -> frozenset[str]:
@@ -21,15 +21,9 @@ def chosen(named: Sequence[tuple[str, Any]], wrt: object, first_only: str) -> fr
     wanted = [path for path, value in positional if differentiable(value)]
     wanted = wanted or [path for path, value in positional if is_number(value)]
     if not wanted:
-        kinds = ", ".join(f"{path}: {_kind(value)}" for path, value in named[:6]) or "no arguments at all"
         where = "in the first argument, which is what " + first_only + " differentiates" if first_only else "at all"
         raise UsageError(
-            f"there is no floating or complex array {where} ({kinds}); "
+            f"there is no floating or complex array {where} ({kinds_of(named)}); "
             "write check(fn, np.array([1.0, 2.0]), derivative={'jac': jac})"
         )
     return frozenset(wanted)
-
-
-def _kind(value: object) -> str:
-    dtype = getattr(value, "dtype", None)
-    return type(value).__name__ + (f" of {dtype}" if dtype is not None else "")

@@ -186,13 +186,7 @@ class _Outputs:
             return (self._dense(result),)
         named: list[tuple[str, Any]] = []
         if flatten(result, "out", named) != self._tree:
-            raise OutputsChanged(
-                f"the function returns another structure at a nearby point: {_described(named)} instead of "
-                f"{self._summary()}; return the same structure for all inputs",
-                "structure",
-                self._summary(),
-                _described(named),
-            )
+            raise OutputsChanged.structure(self._summary(), _described(named))
         kept = [named[i][1] for i in self._kept]
         for value, (shape, dtype) in zip(kept, self._expected, strict=True):
             if not isinstance(value, torch.Tensor) or value.shape != shape or value.dtype != dtype:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from gradproof.errors import UsageError
-from gradproof.paths import matching
+from gradproof.paths import kind_of, kinds_of, matching
 from gradproof.torch.leaves import differentiable
 
 
@@ -20,7 +20,7 @@ def chosen(arguments: Sequence[tuple[str, Any]], params: Sequence[tuple[str, Any
     for path, value in arguments:
         if isinstance(value, torch.Tensor) and value.requires_grad and not differentiable(value):
             raise UsageError(
-                f"{path} requires grad but is {_kind(value)}, which has no coordinates; build it inside of a "
+                f"{path} requires grad but is {kind_of(value)}, which has no coordinates; build it inside of a "
                 "function of ordinary tensors: gradproof.check(lambda a, b: fn(build([a, b])), (a, b))"
             )
     wanted = [path for path, tensor in arguments if differentiable(tensor) and tensor.requires_grad]
@@ -28,14 +28,8 @@ def chosen(arguments: Sequence[tuple[str, Any]], params: Sequence[tuple[str, Any
         wanted = [path for path, tensor in arguments if differentiable(tensor)]
     wanted += [path for path, tensor in params if differentiable(tensor) and tensor.requires_grad]
     if not wanted:
-        kinds = ", ".join(f"{path}: {_kind(value)}" for path, value in arguments[:6]) or "no arguments at all"
         raise UsageError(
-            f"no floating or complex tensor among the arguments ({kinds}), so there is nothing to differentiate; "
-            "pass one, as in gradproof.check(fn, torch.randn(3, dtype=torch.float64))"
+            f"no floating or complex tensor among the arguments ({kinds_of(arguments)}), so there is nothing to "
+            "differentiate; pass one, as in gradproof.check(fn, torch.randn(3, dtype=torch.float64))"
         )
     return frozenset(wanted)
-
-
-def _kind(value: object) -> str:
-    dtype = getattr(value, "dtype", None)
-    return type(value).__name__ + (f" of {dtype}" if dtype is not None else "")
