@@ -21,7 +21,7 @@ from gradproof.audit import audit
 from gradproof.confined import confined
 from gradproof.errors import BudgetSpent, GradcheckError, Unsupported
 from gradproof.evidence.wording import budget_spent, no_outputs, unsupported
-from gradproof.examine import Examined
+from gradproof.examined import Examined
 from gradproof.linearize import examine_modes
 from gradproof.metered import Metered
 from gradproof.program import Program, offers_of

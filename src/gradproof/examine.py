@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -27,42 +27,15 @@ from gradproof.evidence.plan import PROBES, Plan, plans
 from gradproof.evidence.sums import Sums, modes, pulls, pushes
 from gradproof.evidence.trace import trace
 from gradproof.evidence.wording import budget_spent, imprecise, overflow, undecided, unsupported, worded
+from gradproof.examined import Examined
 from gradproof.metered import Metered
-from gradproof.picture import Trace
 from gradproof.precision import DOUBLE, SINGLE, coarsest
 from gradproof.program import Array, offers_of
 from gradproof.reference.complexstep import ComplexStep
 from gradproof.reference.steps import coordinate_steps, fixed_steps, signed
 from gradproof.reference.widest import widest
-from gradproof.result import Comparison, Finding, Power, Verdict, worst_of
+from gradproof.result import Finding, Verdict
 from gradproof.settings import MODES, Settings
-
-
-@dataclass(frozen=True, slots=True)
-class Examined:
-    """What one order gave; orders are joined. `empty`: there was not a single derivative to look at."""
-
-    comparisons: tuple[Comparison, ...] = ()
-    findings: tuple[Finding, ...] = ()
-    notes: tuple[str, ...] = ()
-    power: Power | None = None
-    empty: bool = False
-    traces: tuple[Trace, ...] = ()
-
-    @property
-    def verdict(self) -> Verdict:
-        return worst_of([one.verdict for one in self.comparisons] + [one.verdict for one in self.findings])
-
-    def joined(self, other: Examined) -> Examined:
-        weaker = max((p for p in (self.power, other.power) if p), key=lambda power: power.relative, default=None)
-        return Examined(
-            self.comparisons + other.comparisons,
-            self.findings + other.findings,
-            tuple(dict.fromkeys(self.notes + other.notes)),
-            weaker,
-            self.empty or other.empty,
-            self.traces + other.traces,
-        )
 
 
 def examine(program: Metered, settings: Settings, order: int, generator: np.random.Generator) -> Examined:

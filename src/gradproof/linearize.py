@@ -8,7 +8,8 @@ import numpy as np
 
 from gradproof.errors import Unsupported
 from gradproof.evidence.wording import unsupported
-from gradproof.examine import Examined, examine
+from gradproof.examine import examine
+from gradproof.examined import Examined
 from gradproof.metered import Metered
 from gradproof.result import Verdict
 from gradproof.settings import MODES, Settings

@@ -25,7 +25,7 @@ LAYERS = (
     ("agreement",),
     ("contracts",),
     ("evidence",),
-    ("diagnose", "audit"),
+    ("diagnose", "audit", "examined"),
     ("examine", "adapters", "recording"),
     ("linearize",),
     ("surrogate",),

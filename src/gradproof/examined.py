@@ -1,0 +1,35 @@
+"""What looking at one order of one program gave."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gradproof.picture import Trace
+from gradproof.result import Comparison, Finding, Power, Verdict, worst_of
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """What one order gave; orders are joined. `empty`: there was not a single derivative to look at."""
+
+    comparisons: tuple[Comparison, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    notes: tuple[str, ...] = ()
+    power: Power | None = None
+    empty: bool = False
+    traces: tuple[Trace, ...] = ()
+
+    @property
+    def verdict(self) -> Verdict:
+        return worst_of([one.verdict for one in self.comparisons] + [one.verdict for one in self.findings])
+
+    def joined(self, other: Examined) -> Examined:
+        weaker = max((p for p in (self.power, other.power) if p), key=lambda power: power.relative, default=None)
+        return Examined(
+            self.comparisons + other.comparisons,
+            self.findings + other.findings,
+            tuple(dict.fromkeys(self.notes + other.notes)),
+            weaker,
+            self.empty or other.empty,
+            self.traces + other.traces,
+        )
