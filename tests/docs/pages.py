@@ -52,22 +52,12 @@ class Shown:
         return _pattern(self.expected).fullmatch(_settled(self.printed)) is not None
 
 
-<<<<<<< HEAD
 # Examples without the call, which its own test makes: tests/torch/contracts/test_docs.py.
 ELSEWHERE = ROOT / "docs" / "contracts.md"
 
 
 def pages() -> list[Path]:
     return [*sorted(set((ROOT / "docs").rglob("*.md")) - {ELSEWHERE}), ROOT / "README.md"]
-=======
-# Its examples share a beginning that the page does not show; tests/torch/contracts/test_docs.py runs them.
-ELSEWHERE = {"contracts.md"}
-
-
-def pages() -> list[Path]:
-    found = [page for page in sorted((ROOT / "docs").rglob("*.md")) if page.name not in ELSEWHERE]
-    return [*found, ROOT / "README.md"]
->>>>>>> review
 
 
 def run(page: Path) -> list[Shown]:
