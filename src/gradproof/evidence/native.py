@@ -75,10 +75,12 @@ class Sides:
 def lacking(task: Task) -> dict[str, Unsupported]:
     """The modes that do not exist in the program's own format, whatever float64 has; one row of each is tried."""
     found: dict[str, Unsupported] = {}
+    # A stream of its own; and no row of ones, whose derivative may be nothing but rounding, as that of softmax is.
+    stream = np.random.default_rng(0)
     for mode in task.modes:
         program, size = task.program, (task.program.value if mode == "reverse" else task.program.point).size
         try:
-            (program.pull if mode == "reverse" else program.push)(np.ones((1, size)))
+            (program.pull if mode == "reverse" else program.push)(signed(stream, size)[None])
         except Unsupported as reason:
             found[mode] = reason
     return found
