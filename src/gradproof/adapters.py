@@ -70,8 +70,9 @@ def program_of(
     # Somebody says in its own words what is missing.
     if derivative is not None:
         return _with_derivative(*adapters[-1])(fn, args, named, wrt, derivative)
-    if adapters:
-        return adapters[0][1].program_of(fn, args, named, wrt)
+    for framework, adapter in adapters:
+        if framework in BUILT_IN:
+            return adapter.program_of(fn, args, named, wrt)
     raise UsageError("none of the arguments is a tensor of a supported framework; write check(fn, (torch.randn(3),))")
 
 
