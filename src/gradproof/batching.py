@@ -131,6 +131,15 @@ class Lane:
                 self.refuse("a batch disagrees with a single call")
         work.each(rows, into)
 
+    def works(self, point: Array, width: int, work: Work) -> bool:
+        """Whether batches work; a few points near this one are tried if nobody has asked yet."""
+        if self.batched is None and self.most > 1:
+            # The rows differ a little, so that a batch that mixes its rows up is caught.
+            rows = point * (1 + np.arange(FEW)[:, None] * 2.0**-12)
+            with work.scope:
+                self.tried(rows, np.empty((FEW, width)), work)
+        return bool(self.batched)
+
     def refuse(self, reason: str) -> None:
         self.batched, self.way, self.reason = False, None, reason
 
@@ -159,3 +168,8 @@ def _quietly(run: Runner, rows: Array, into: Array) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         run(rows, into)
+
+
+def outside(raised: Exception | None) -> str:
+    """The note on what the function raised at a perturbed point, if it did."""
+    return f"fn raised {type(raised).__name__}({first_line(raised)!r}) at a perturbed point" if raised else ""

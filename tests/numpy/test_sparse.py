@@ -13,6 +13,7 @@ import pytest
 import scipy.sparse as sp
 
 import gradproof
+from bench.scipy import Counted, chain, chain_jac
 from gradproof import Verdict
 from gradproof.evidence.colouring import grouping_of
 from gradproof.numpy import check_problem
@@ -22,30 +23,6 @@ from gradproof.render.json import dumps, loads, schema
 
 N = 100_000
 X = np.random.default_rng(0).standard_normal(N)
-
-
-class Counted:
-    """A function that counts its calls."""
-
-    def __init__(self, fn: Callable[..., Any]) -> None:
-        self.fn, self.calls = fn, 0
-
-    def __call__(self, *args: Any) -> Any:
-        self.calls += 1
-        return self.fn(*args)
-
-
-def chain(x: np.ndarray) -> np.ndarray:
-    y = 2 * np.sin(x)
-    y[1:] += x[:-1] ** 2
-    y[:-1] -= x[1:] * x[:-1]
-    return y
-
-
-def chain_jac(x: np.ndarray) -> Any:
-    middle = 2 * np.cos(x)
-    middle[:-1] -= x[1:]
-    return sp.diags([2 * x[:-1], middle, -x[:-1]], [-1, 0, 1], format="coo")
 
 
 def changed(row: int, column: int, factor: float) -> Callable[[np.ndarray], Any]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from given_rules import with_backward
 
 import gradproof
 from gradproof import UsageError
@@ -31,22 +32,6 @@ DOUBLE = torch.float64
 
 def drawn(*shape: int, dtype: torch.dtype = DOUBLE, seed: int = 0) -> Tensor:
     return torch.randn(*shape, dtype=dtype, generator=torch.Generator().manual_seed(seed))
-
-
-def with_backward(function: Callable[..., Tensor], backward: Callable[..., Tensor]) -> Callable[..., Any]:
-    """`backward(x, g)`."""
-
-    class Given(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx: Any, x: Tensor) -> Tensor:
-            ctx.save_for_backward(x)
-            return function(x).clone()
-
-        @staticmethod
-        def backward(ctx: Any, g: Tensor) -> Tensor:
-            return backward(ctx.saved_tensors[0], g)
-
-    return Given.apply
 
 
 def guarded(low: float, high: float) -> Callable[[Tensor], Tensor]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from given_rules import with_backward
 
 import gradproof
 from gradproof.result import Result, Verdict
@@ -16,20 +17,6 @@ Tensor = torch.Tensor
 NAN = float("nan")
 SIZES = [(5, "exhaustive"), (5, 1), (20_000, "auto")]
 PLACE = 3
-
-
-def with_backward(function: Callable[[Tensor], Tensor], backward: Callable[[Tensor, Tensor], Tensor]) -> Any:
-    class Given(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx: Any, x: Tensor) -> Tensor:
-            ctx.save_for_backward(x)
-            return function(x).clone()
-
-        @staticmethod
-        def backward(ctx: Any, g: Tensor) -> Tensor:
-            return backward(ctx.saved_tensors[0], g)
-
-    return Given.apply
 
 
 def positive(size: int) -> Tensor:

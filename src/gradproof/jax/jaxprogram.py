@@ -9,8 +9,8 @@ from typing import Literal
 
 import numpy as np
 
-from gradproof.batching import ELEMENTS, FEW, FEW_VALUES, Known, Lane, agree
-from gradproof.errors import Unsupported, first_line
+from gradproof.batching import ELEMENTS, FEW_VALUES, Known, Lane, agree, outside
+from gradproof.errors import Unsupported
 from gradproof.jax.calls import Call, GradientCall, LinearizedCall, TangentCall, UserCall, refuse_other_outputs
 from gradproof.jax.families import Shelf
 from gradproof.jax.leaves import rows_of
@@ -94,19 +94,11 @@ class JaxProgram:
     @property
     def notes(self) -> tuple[str, ...]:
         sentences = [lane.note for lane in self._lanes.values()]
-        if (raised := self.raised) is not None:
-            sentences.append(f"fn raised {type(raised).__name__}({first_line(raised)!r}) at a perturbed point")
-        return tuple(sentence for sentence in sentences if sentence)
+        return tuple(sentence for sentence in (*sentences, outside(self.raised)) if sentence)
 
     @property
     def batched(self) -> bool:
-        lane = self._lanes["values"]
-        if lane.batched is None and lane.most > 1:
-            # The rows differ a little, so that a batch that mixes its rows up is caught.
-            rows = self.point * (1 + np.arange(FEW)[:, None] * 2.0**-12)
-            with self.scope:
-                lane.tried(rows, np.empty((FEW, self.value.size)), self._runs.values(self.scope))
-        return bool(lane.batched)
+        return self._lanes["values"].works(self.point, self.value.size, self._runs.values(self.scope))
 
     def values(self, points: Array) -> Array:
         rows = rows_of(points, self.point.size)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from gradproof.batching import ELEMENTS, FEW, FEW_VALUES, Known, Lane, Way, Work
+from gradproof.batching import ELEMENTS, FEW_VALUES, Known, Lane, Way, Work, outside
 from gradproof.errors import Unsupported, first_line
 from gradproof.program import Array, Leaf, Skipped, Tally, read_only
 from gradproof.torch.calls import Call, UserCall, double
@@ -83,19 +83,11 @@ class TorchProgram:
     @property
     def notes(self) -> tuple[str, ...]:
         sentences = [*(lane.note for lane in self._lanes.values()), self._graph_note]
-        if (raised := self.raised) is not None:
-            sentences.append(f"fn raised {type(raised).__name__}({first_line(raised)!r}) at a perturbed point")
-        return tuple(sentence for sentence in sentences if sentence)
+        return tuple(sentence for sentence in (*sentences, outside(self.raised)) if sentence)
 
     @property
     def batched(self) -> bool:
-        lane = self._lanes["values"]
-        if lane.batched is None and lane.most > 1:
-            # The rows differ a little, so that a batch that mixes its rows up is caught.
-            rows = self._point * (1 + np.arange(FEW)[:, None] * 2.0**-12)
-            with self.scope:
-                lane.tried(rows, np.empty((FEW, self.value.size)), self._evaluation)
-        return bool(lane.batched)
+        return self._lanes["values"].works(self._point, self.value.size, self._evaluation)
 
     def values(self, points: Array) -> Array:
         rows = rows_of(points, self._point.size)
