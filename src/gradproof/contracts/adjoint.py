@@ -16,6 +16,7 @@ from gradproof.precision import coarsest
 from gradproof.program import Array, Leaf, Program, Spot
 from gradproof.result import Comparison, Finding, Place, Verdict
 from gradproof.settings import Tolerance
+from gradproof.sizes import size_of
 
 # The part of the tolerance by which the modes may differ, but never fewer roundings than these.
 PART = 1e-3
@@ -64,7 +65,7 @@ def blocks(program: Program, reverse: Array, forward: Array) -> list[Modes]:
         for leaf in program.inputs:
             one, other = reverse[leaf.span, output.span].T, forward[leaf.span, output.span].T
             if one.size and not np.array_equal(one, other):
-                change = rms(program.value) / (rms(program.point[leaf.span]) or 1.0)
+                change = size_of(program) / (rms(program.point[leaf.span]) or 1.0)
                 size = np.maximum(np.abs(other), max(rms(one), rms(other)))
                 found.append(Modes(output, leaf, one, other, size, change))
     return found

@@ -19,6 +19,7 @@ from gradproof.precision import SINGLE, coarsest
 from gradproof.program import Array, Program
 from gradproof.result import Finding, Place, Verdict
 from gradproof.settings import Tolerance
+from gradproof.sizes import sizes_of
 
 # What `combination` draws from: +-2^k with k from -1 to 6. The first is negative, also when there is only one.
 SIZES = np.exp2(np.arange(-1.0, 7.0))
@@ -72,7 +73,7 @@ def check_linear(
         if deviation.max() <= tolerance.finest * scale:
             continue
         # A gradient that is zero but for rounding has no scale of its own; that of value over input stands in.
-        value_scale = rms(cotangent * program.value) * float(np.sqrt(cotangent.size))
+        value_scale = rms(cotangent * sizes_of(program)) * float(np.sqrt(cotangent.size))
         input_scale = rms(program.point[span]) or 1.0
         scale = max(scale, negligible(program) * value_scale / (tolerance.finest * input_scale + 1e-300))
         allowed = entry_tolerance(expected[span] if size is None else size[span], scale, tolerance)
