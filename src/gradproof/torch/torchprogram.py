@@ -72,6 +72,11 @@ class TorchProgram:
         return self._lanes["pull"].known
 
     @property
+    def pulled_twice(self) -> bool:
+        """Whether it was pulled again in a batch that agrees with it to the last digits."""
+        return self.known is not None and self._lanes["pull"].batched is True
+
+    @property
     def graph(self) -> Graph:
         """The same, to be used. Some graphs serve only once: where a second use raises, `renewed` gives another one."""
         if not self._reusable:
