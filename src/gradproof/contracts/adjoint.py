@@ -24,7 +24,7 @@ PART = 1e-3
 ROUNDINGS = 1024.0
 # No powers of two, so that every product is rounded anew; and the few numbers that this gives may be small by luck.
 FACTORS = np.array([1.0, 1.1, 0.7, 1.37, 0.83])
-LUCK = 64.0
+LUCK = 8.0
 HINT = "Write both rules from the same formula; look for a cast, a constant or a term that only one of them has."
 
 
