@@ -116,8 +116,8 @@ class UserCall:
         if count == 0:
             return ()
         if count == 1:  # vmap spends noticeably less on a bare tensor than on a tuple of one
-            return (torch.vmap(lambda *row: self.one(row)[0])(*leaves),)
-        values: Tensors = torch.vmap(lambda *row: tuple(self.one(row)))(*leaves)
+            return (torch.vmap(lambda *row: self.one(row)[0], randomness="same")(*leaves),)
+        values: Tensors = torch.vmap(lambda *row: tuple(self.one(row)), randomness="same")(*leaves)
         return values
 
     def point(self) -> Array:
