@@ -66,7 +66,7 @@ class Trial:
 @dataclass(slots=True)
 class Lane:
     """How one operation of a program runs its rows. `batched` is None until the first batch has been tried; then `way`
-    is the first one that was believed."""
+    is the name of the first one that was believed."""
 
     name: str
     most: int
@@ -74,7 +74,7 @@ class Lane:
     few: int = FEW
     small: int = SMALL
     batched: bool | None = None
-    way: Way | None = None
+    way: str = ""
     reason: str = ""
     failures: int = 0
     used: bool = False
@@ -93,8 +93,8 @@ class Lane:
                 work.each(chunk, target)
             elif self.batched is None:
                 self.tried(chunk, target, work)
-            elif self.way is not None:
-                self._believed(self.way, chunk, target, work)
+            else:
+                self._believed(next(way for way in work.ways if way.name == self.way), chunk, target, work)
 
     def _believed(self, way: Way, rows: Array, into: Array, work: Work) -> None:
         try:
@@ -118,7 +118,7 @@ class Lane:
                     self.refuse(f"a batch raised {type(error).__name__}: {first_line(error)}")
                     continue
                 if agree(trial.results[picked], trial.expected, self.roundoff):
-                    self.batched, self.way = True, way
+                    self.batched, self.way = True, way.name
                     break
                 self.refuse("a batch disagrees with a single call")
             trial.end()
@@ -160,7 +160,7 @@ class Lane:
         return bool(self.batched)
 
     def refuse(self, reason: str) -> None:
-        self.batched, self.way, self.reason = False, None, reason
+        self.batched, self.way, self.reason = False, "", reason
 
     @property
     def note(self) -> str:
@@ -168,7 +168,7 @@ class Lane:
             return f"{self.name}: one by one, because one row fills a batch"
         if self.batched is None:
             return ""
-        return f"{self.name}: {self.way.name}" if self.way else f"{self.name}: one by one, because {self.reason}"
+        return f"{self.name}: {self.way}" if self.way else f"{self.name}: one by one, because {self.reason}"
 
 
 def agree(batched: Array, alone: Array, roundoff: float) -> bool:
