@@ -14,6 +14,7 @@ from gradproof.contracts.negligible import negligible
 from gradproof.norms import rms
 from gradproof.precision import coarsest
 from gradproof.program import Array, Leaf, Program, Spot
+from gradproof.reference.rounding import magnified
 from gradproof.reference.steps import signed
 from gradproof.result import Comparison, Finding, Place, Verdict
 from gradproof.settings import Tolerance
@@ -22,8 +23,7 @@ from gradproof.sizes import size_of
 # The part of the tolerance by which the modes may differ, but never fewer roundings than these.
 PART = 1e-3
 ROUNDINGS = 1024.0
-# No powers of two, so that every product is rounded anew; and the few numbers that this gives may be small by luck.
-FACTORS = np.array([1.0, 1.1, 0.7, 1.37, 0.83])
+# Measured rounding is a few numbers, which may be small by luck.
 LUCK = 8.0
 HINT = "Write both rules from the same formula; look for a cast, a constant or a term that only one of them has."
 
@@ -73,18 +73,17 @@ def _excess(program: Program, pair: Modes, share: float, least: float) -> Array:
 
 
 def _noise(program: Program) -> dict[str, float]:
-    """How much a mode makes of its own roundings, relative to the derivatives, by leaf: a rule may divide by
-    what is nearly zero. The same derivatives times some factors are the same numbers, but for rounding."""
+    """How much a mode makes of its own roundings, relative to the derivatives, by leaf."""
     stream = np.random.default_rng(0)
     found: dict[str, float] = {}
     for run, size, leaves in (
         (program.pull, program.value.size, program.inputs),
         (program.push, program.point.size, program.outputs),
     ):
-        rows = run(FACTORS[:, None] * signed(stream, size)) / FACTORS[:, None]
+        row = signed(stream, size)[None]
+        apart, whole = magnified(run, row)[0], run(row)[0]
         for leaf in leaves:
-            apart = np.nan_to_num(np.abs(rows[1:, leaf.span] - rows[0, leaf.span])).max(initial=0.0)
-            found[leaf.path] = LUCK * float(apart) / (rms(rows[0, leaf.span]) or 1.0)
+            found[leaf.path] = LUCK * float(apart[leaf.span].max(initial=0.0)) / (rms(whole[leaf.span]) or 1.0)
     return found
 
 
