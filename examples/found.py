@@ -122,9 +122,21 @@ def native_layer_norm() -> tuple[Tensor, Tensor]:
     return pulled(fn, x, torch.ones_like(x)), slope(fn, x, torch.ones_like(x))
 
 
+def triangular_solve() -> tuple[Tensor, Tensor]:
+    """Forward mode of the gradient, which also depends on the half of the matrix that does not count."""
+    matrix = torch.tensor([[2.0, 0.0], [1.0, 1.0]], dtype=F64)
+    along = torch.tensor([[0.0, 0.0], [1.0, 0.0]], dtype=F64)
+
+    def gradient(matrix: Tensor) -> Tensor:
+        right = torch.ones(2, 1, dtype=F64)
+        return torch.func.grad(lambda a: torch.triangular_solve(right, a, upper=False).solution.sum())(matrix)
+
+    return pushed(gradient, matrix, along), slope(gradient, matrix, along)
+
+
 FOUND = (
     cholesky_inverse, logcumsumexp, max_unpool1d, linear_cross_entropy_forward, linear_cross_entropy_second,
-    compressed_values, as_strided_scatter, native_layer_norm,
+    compressed_values, as_strided_scatter, native_layer_norm, triangular_solve,
 )  # fmt: skip
 
 
