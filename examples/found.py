@@ -53,10 +53,10 @@ def logcumsumexp_complex() -> tuple[Tensor, Tensor]:
 
 
 def max_unpool1d() -> tuple[Tensor, Tensor]:
-    """Reverse mode, where two values go to the same place: the first is overwritten, yet has a gradient."""
+    """Reverse mode, where two values go to the same place: one of them is lost, yet both have a gradient."""
     where = torch.tensor([[[0, 0]]])
     x = torch.tensor([[[1.0, 2.0]]], dtype=F64)
-    along = torch.tensor([[[1.0, 0.0]]], dtype=F64)
+    along = torch.ones_like(x)
 
     def fn(x: Tensor) -> Tensor:
         return functional.max_unpool1d(x, where, 2)
