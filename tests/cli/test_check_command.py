@@ -191,6 +191,8 @@ def test_a_quick_look_at_a_jax_function(command: Command) -> None:
         (["check", "cases.py", "--seed", "x"], "--seed x is not understood"),
         (["check", "cases.py", "--tolerance", "-1"], "relative tolerance must be"),
         (["check", "cases.py", "--jobs", "0"], "Invalid value for '--jobs'"),
+        (["check", "cases.py", "--seconds", "0"], "Invalid value for '--seconds'"),
+        (["check", "cases.py", "--memory", "-1"], "Invalid value for '--memory'"),
         (["check", "cases.py", "--json", "."], "is a directory"),
         (["check", "cases.py", "--json", "cases.py/report.json"], "cannot be written"),
         (["check", "cases.py", "--junit", "/proc/report.xml"], "/proc/report.xml cannot be written: "),
@@ -296,10 +298,68 @@ def test_several_processes_give_the_same_and_one_that_dies_takes_only_its_case(c
         ("many.py::wrong", Verdict.WRONG),
         ("many.py::crashes", Verdict.ERROR),
     ]
-    assert report.results[3].findings[0].sentence == "the process that checked it ended by signal 11"
+    assert report.results[3].findings[0].sentence.startswith("the process ended with SIGSEGV: Fatal Python error")
+    assert report.results[3].source == "gradproof check many.py::crashes --seed 0"
     alone = command("check", "many.py::wrong")
     together = [line for line in ran.out.splitlines() if line.startswith(("WRONG", "  reverse", "  cause"))]
     assert together == [line for line in alone.out.splitlines() if line.startswith(("WRONG", "  reverse", "  cause"))]
+
+
+def test_fail_fast_in_several_processes(command: Command, folder: Path) -> None:
+    (folder / "many.py").write_text(WORKERS)
+    ran = command("check", "many.py::wrong", "many.py::right", "-j", "2", "-x", "--json", "report.json")
+    assert ran.status == 1
+    assert stored().verdict is Verdict.WRONG
+    assert "many.py::wrong" in [result.name for result in stored().results]
+
+
+GREEDY = """
+import numpy as np
+
+import gradproof
+
+
+def jac(x):
+    return np.diag(np.cos(x))
+
+
+def for_ever(x):
+    while True:
+        pass
+
+
+def greedy(x):
+    return np.sin(x) + np.ones(2**30)[:1]
+
+
+@gradproof.case(derivative={"jac": jac})
+def right():
+    return np.sin, np.ones(2)
+
+
+@gradproof.case(derivative={"jac": jac})
+def hangs():
+    return for_ever, np.ones(2)
+
+
+@gradproof.case(derivative={"jac": jac})
+def hungry():
+    return greedy, np.ones(2)
+"""
+
+
+def test_a_case_beyond_its_limits_is_ended_and_the_others_go_on(command: Command, folder: Path) -> None:
+    (folder / "greedy.py").write_text(GREEDY)
+    ran = command("check", "greedy.py::hungry", "greedy.py::right", "--memory", "0.5", "--json", "report.json")
+    assert ran.status == 1
+    hungry, right = stored().results
+    assert "Unable to allocate 8.00 GiB" in hungry.findings[0].sentence
+    assert right.verdict is Verdict.RIGHT
+    ran = command("check", "greedy.py::hangs", "greedy.py::right", "--seconds", "1", "--json", "report.json")
+    assert ran.status == 1
+    hangs, right = stored().results
+    assert hangs.findings[0].sentence.startswith("no answer within its time; given up after ")
+    assert (hangs.verdict, right.verdict) == (Verdict.ERROR, Verdict.RIGHT)
 
 
 START = """
