@@ -13,9 +13,9 @@ from command_runs import Command
 from rich.console import Console
 
 from gradproof.cli.display import Detail, shown
-from gradproof.cli.output import Files
 from gradproof.errors import UsageError
 from gradproof.render import json
+from gradproof.render.files import Files
 from gradproof.result import Report, Verdict
 
 

@@ -14,9 +14,10 @@ import click
 
 from gradproof.arrays import FRAMEWORKS
 from gradproof.cli.display import Detail, console, shown, summary
-from gradproof.cli.output import INTERRUPTED, Files, status
 from gradproof.cli.request import Job, Request, request_of
 from gradproof.cli.running import UNLIMITED, run
+from gradproof.cli.status import INTERRUPTED, status
+from gradproof.render.files import Files
 from gradproof.result import Report, Result, Verdict
 from gradproof.sweep.child import GIB, Limits
 

@@ -11,11 +11,12 @@ import click
 
 from gradproof.cli.check import check
 from gradproof.cli.display import console, summary, whole
-from gradproof.cli.output import Files, status
 from gradproof.cli.request import request_of
 from gradproof.cli.running import run
+from gradproof.cli.status import status
 from gradproof.errors import UsageError
 from gradproof.render import json
+from gradproof.render.files import Files
 from gradproof.render.text import headline
 from gradproof.result import Report, Result, Verdict
 

@@ -9,9 +9,10 @@ from typing import Any
 import click
 
 from gradproof.cli.display import console
-from gradproof.cli.output import INTERRUPTED, STATUS, USAGE, WRONG, Files
 from gradproof.cli.request import effort_of, seed_of
+from gradproof.cli.status import INTERRUPTED, STATUS, USAGE, WRONG
 from gradproof.errors import UsageError
+from gradproof.render.files import Files
 from gradproof.result import Verdict
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
