@@ -6,6 +6,7 @@ import io
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -165,6 +166,69 @@ def test_a_quick_look_at_a_jax_function(command: Command) -> None:
     assert ran.out.startswith("RIGHT  jax.numpy:tanh(randn(3, dtype=float32)): ")
 
 
+BAD_VALUES = [
+    ("check", "--effort some", "write --effort auto, exhaustive, or a number of probes: --effort 4"),
+    ("check", "--effort -3", "write --effort auto"),
+    ("check", "--order 0", "write --order 1, or --order 2 for second derivatives too"),
+    ("check", "--order two", "write --order 1, or --order 2 for second derivatives too"),
+    ("check", "--modes sideways", "write --modes reverse, forward, or reverse,forward"),
+    ("check", "--budget lots", "write --budget 200 (calls), 2.5s, or 200,2.5s"),
+    ("check", "--budget 0s", "write --budget 200 (calls), 2.5s, or 200,2.5s"),
+    ("check", "--seed x", "write --seed 7, or --seed random"),
+    ("check", "--seed -1", "write --seed 7, or --seed random"),
+    ("check", "--tolerance -1", "write --tolerance 1e-4 (relative, and >= 0)"),
+    ("check", "--tolerance nan", "write --tolerance 1e-4 (relative, and >= 0)"),
+    ("check", "--tolerance little", "write --tolerance 1e-4 (relative, and >= 0)"),
+    ("sweep", "--order 1;2", "write --order 1, 2, or 1,2 for a verdict on each"),
+    ("sweep", "--order 0", "write --order 1, 2, or 1,2 for a verdict on each"),
+    ("sweep", "--effort some", "write --effort auto"),
+    ("sweep", "--modes sideways", "write --modes reverse"),
+    ("sweep", "--tolerance -1", "write --tolerance 1e-4"),
+    ("sweep", "--contracts linea", "write --contracts all, none, or some of linear,adjoint,"),
+    ("sweep", "--shard 9/8", "write --shard 3/8 for the third of eight"),
+    ("sweep", "--shard third", "write --shard 3/8 for the third of eight"),
+    ("sweep", "--seed x", "write --seed 7, or --seed random"),
+]
+
+
+@pytest.mark.parametrize(("verb", "option", "said"), BAD_VALUES)
+def test_a_value_that_is_not_understood_is_told_as_it_was_written(
+    command: Command, folder: Path, verb: str, option: str, said: str
+) -> None:
+    (folder / "cases.py").write_text("raise RuntimeError('this is not to be loaded')\n")
+    ran = command(verb, "cases.py", *option.split())
+    assert ran.status == 2
+    assert ran.err.startswith(f"Error: {option} is not understood; {said}")
+    assert not ran.out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["torch", "--dtype", "float46"], "torch has no dtype 'float46'; write dtype float64, complex128, float32, "),
+        (["jax", "--dtype", "float64,f32"], "jax has no dtype 'f32'; write dtype float64, "),
+        (["torch.modules", "--device", "gpu"], "torch.modules has no device 'gpu'; write device cpu, cuda, "),
+        (["jax", "--device", "cuda:0"], "jax has no device 'cuda:0'; write device cpu"),
+        (["torchh"], "there is no catalogue 'torchh'; write one of jax, torch, "),
+        (["nosuch.package"], "there is no catalogue 'nosuch.package'; write one of "),
+        (["nosuch:name"], "there is no catalogue 'nosuch:name'; write one of "),
+        (["nowhere.py"], "there is no catalogue 'nowhere.py'; write one of "),
+        (["cases.py", "--seconds", "0"], "Invalid value for '--seconds'"),
+        (["cases.py", "--memory", "-1"], "Invalid value for '--memory'"),
+        (["cases.py", "--limit", "0"], "Invalid value for '--limit'"),
+        (["cases.py", "--jobs", "0"], "Invalid value for '--jobs'"),
+    ],
+)
+def test_a_sweep_that_cannot_be_is_refused_before_anything_is_loaded(
+    command: Command, monkeypatch: pytest.MonkeyPatch, words: list[str], said: str
+) -> None:
+    monkeypatch.setattr(import_module("gradproof.sweep.local"), "Pool", None)  # no process is started
+    ran = command("sweep", *words)
+    assert ran.status == 2
+    assert said in ran.err
+    assert not ran.out
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -184,12 +248,7 @@ def test_a_quick_look_at_a_jax_function(command: Command) -> None:
             ["check", "torch:sin", "--derivative", "jac"],
             "--derivative 'jac' is not understood",
         ),
-        (["check", "cases.py", "--effort", "some"], "effort='some' is not understood"),
-        (["check", "cases.py", "--order", "0"], "order=0 is not understood"),
-        (["check", "cases.py", "--modes", "sideways"], "is not understood; write modes='reverse'"),
-        (["check", "cases.py", "--budget", "lots"], "--budget lots is not understood; write --budget 200"),
-        (["check", "cases.py", "--seed", "x"], "--seed x is not understood"),
-        (["check", "cases.py", "--tolerance", "-1"], "relative tolerance must be"),
+        (["check", "cases.py", "--jobs", "two"], "Invalid value for '--jobs'"),
         (["check", "cases.py", "--jobs", "0"], "Invalid value for '--jobs'"),
         (["check", "cases.py", "--seconds", "0"], "Invalid value for '--seconds'"),
         (["check", "cases.py", "--memory", "-1"], "Invalid value for '--memory'"),

@@ -22,9 +22,8 @@ from gradproof.result import Report, Result, Verdict
 from gradproof.sweep.child import GIB, Limits
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
-# Shared with `sweep`: a time of nothing, or a negative amount of memory, is a slip.
-SECONDS = click.FloatRange(min=0.0, min_open=True)
-GIBIBYTES = click.FloatRange(min=0.0)
+_SECONDS = click.FloatRange(0, min_open=True)
+_GIB = click.FloatRange(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +44,15 @@ class Manner:
 @click.option("--kwarg", "kwargs", multiple=True, metavar="NAME=VALUE", help="A keyword argument of the function.")
 @click.option("--derivative", multiple=True, metavar="NAME=FN", help="Written by hand: jac=FN, vjp=FN, grad=FN, ...")
 @click.option("--framework", type=click.Choice(FRAMEWORKS), help="Of the arrays that --arg makes.")
-@click.option("--order", type=int, metavar="N", help="2 checks second derivatives as well.")
+@click.option("--order", metavar="N", help="2 checks second derivatives as well.")
 @click.option("--effort", metavar="HOW", help="auto, exhaustive, or a number of probes.")
 @click.option("--modes", metavar="MODES", help="reverse, forward, or reverse,forward. Default: all that exist.")
-@click.option("--tolerance", type=float, metavar="T", help="Accepted relative deviation. Default: from the dtype.")
+@click.option("--tolerance", metavar="T", help="Accepted relative deviation. Default: from the dtype.")
 @click.option("--budget", metavar="MOST", help="For each case: 200 (calls), 2.5s, or 200,2.5s.")
 @click.option("--seed", default="0", metavar="N", show_default=True, help="Of random numbers; random for a fresh one.")
 @click.option("--jobs", "-j", type=click.IntRange(1), default=1, metavar="N", help="Processes to run cases in.")
-@click.option("--seconds", type=SECONDS, metavar="S", help="That one case may work. Default: no limit.")
-@click.option("--memory", type=GIBIBYTES, metavar="GIB", help="That one case may take. Default: no limit.")
+@click.option("--seconds", type=_SECONDS, metavar="S", help="That one case may work. Default: no limit.")
+@click.option("--memory", type=_GIB, metavar="GIB", help="That one case may take. Default: no limit.")
 @click.option("--fail-fast", "-x", is_flag=True, help="Stop at the first case that is wrong.")
 @click.option("--quiet", "-q", "detail", flag_value="quiet", help="Show only what is not right.")
 @click.option("--verbose", "-v", "detail", flag_value="full", help="Show everything about each case.")
