@@ -150,7 +150,7 @@ def test_what_is_not_understood_is_said_before_anything_runs(tmp_path: Path) -> 
 
 
 def test_a_name_that_no_case_answers_to_is_told() -> None:
-    words = ["--ops", "cubé,cueb", "--ops", "n*", "--dtype", "float64,float46", "--jobs", "1"]
+    words = ["--ops", "square,sqare", "--ops", "s*", "--dtype", "float64,float46", "--jobs", "1"]
     done = CliRunner().invoke(gradproof, ["sweep", PLAIN, *words])
     told = [line for line in done.output.splitlines() if line.startswith("there is no case of")]
-    assert told == ["there is no case of --ops cueb", "there is no case of --dtype float46"]
+    assert told == ["there is no case of --ops sqare", "there is no case of --dtype float46"]
