@@ -40,7 +40,8 @@ class Family:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Rows of one operator, dtype and order that have the same verdict and code. `first` speaks for them."""
+    """Rows of one operator, dtype and order that have the same verdict and code. `first` speaks for them: the first
+    whose cause was recognised, or else the first."""
 
     operator: str
     dtype: str
@@ -78,7 +79,9 @@ def summary_of(rows: Iterable[Row]) -> Summary:
         if row.verdict is not Verdict.RIGHT:
             traits, key = row.item.traits, row.item.key
             loud[operator_of(row), traits.dtype, key.order, row.verdict, row.code].append(row)
-    groups = [Group(*key, len(found), found[0]) for key, found in loud.items()]
+    groups = [
+        Group(*key, len(found), next((row for row in found if row.diagnosis), found[0])) for key, found in loud.items()
+    ]
     rank = list(reversed(Verdict))
     groups.sort(key=lambda group: (rank.index(group.verdict), group.operator, group.dtype, group.order))
     return Summary(dict(sorted(families.items())), tuple(groups))
