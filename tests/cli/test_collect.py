@@ -91,3 +91,16 @@ def test_what_is_said_when_there_is_nothing(folder: Path, target: str, words: st
     (folder / "failing.py").write_text("x = 0\ny = 1 / x\n")
     with pytest.raises(UsageError, match=words):
         names(target)
+
+
+@pytest.mark.parametrize("mark", ["@gradproof.case", "@gradproof.case(order=2)"])
+def test_two_cases_of_one_name(folder: Path, mark: str) -> None:
+    """The second takes the place of the first; a function of the same name that is no case may go before."""
+    function = "def sine():\n    return abs, 1.0\n"
+    (folder / "once.py").write_text(f"import gradproof\n{function}{mark}\n{function}")
+    assert [case.name for case in Target("once.py").cases()] == ["once.py::sine"]
+    (folder / "twice.py").write_text(f"import gradproof\n{mark}\n{function}{mark}\n{function}")
+    with pytest.raises(
+        UsageError, match=r"twice.py holds two cases named sine \(lines 3 and 6\); give one another"
+    ):
+        list(Target("twice.py").cases())
