@@ -68,7 +68,11 @@ def recipes_of(module: ModuleType) -> list[Recipe]:
 def _no_name_twice(path: Path) -> None:
     """Python lets the second function of a name take the place of the first, which then is never run."""
     seen: dict[str, int] = {}
-    for node in ast.parse(path.read_bytes(), str(path)).body:
+    try:
+        tree = ast.parse(path.read_bytes())
+    except (SyntaxError, ValueError):  # told by the import, which comes next
+        return
+    for node in tree.body:
         if isinstance(node, ast.FunctionDef) and any(_is_mark(one) for one in node.decorator_list):
             if node.name in seen:
                 lines = f"lines {seen[node.name]} and {node.lineno}"
@@ -129,6 +133,10 @@ def _guarded(source: str, imported: Callable[[], ModuleType]) -> ModuleType:
     except UsageError:
         raise
     except Exception as raised:
+        if isinstance(raised, ModuleNotFoundError) and raised.name in (source, source.partition(".")[0]):
+            raise UsageError(
+                f"there is no module {source!r} to be imported from here; write package.module or path/to/file.py"
+            ) from raised
         last = traceback.extract_tb(raised.__traceback__)[-1]
         inside = (
             "" if last.filename == __file__ or "importlib" in last.filename else f" ({last.filename}:{last.lineno})"
