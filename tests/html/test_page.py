@@ -168,7 +168,7 @@ def test_a_block_where_the_function_is_not_finite_is_not_called_right() -> None:
 def test_names_fold_between_their_parts_and_nothing_compared_is_no_deviation_of_zero() -> None:
     failed = replace(samples.right(), name="a/b.py::f[n=1,m=<2>]", comparisons=(), verdict=Verdict.ERROR)
     text = page(Report((failed,)))
-    assert "a/<wbr>b.py::<wbr>f<wbr>[n=1,<wbr>m=&lt;2&gt;<wbr>]</button>" in text
+    assert "a/<wbr>b.py::<wbr>f<wbr>[n=1,<wbr>m=&lt;2&gt;]</button>" in text
     assert '<td class="number spare">–</td>' in text
 
 

@@ -177,7 +177,7 @@ def test_a_report_of_the_run(run: Run, pytester: pytest.Pytester) -> None:
 
 def test_a_page_of_the_run(run: Run, pytester: pytest.Pytester) -> None:
     run(FIXTURE, "--gradproof-html=report.html", "--gradproof-json=report.json")
-    assert "::test_wrong &gt; wrong" in (pytester.path / "report.html").read_text("utf-8")
+    assert "test_wrong &gt; wrong" in (pytester.path / "report.html").read_text("utf-8")
     assert loads((pytester.path / "report.json").read_text()).results[1].traces
 
 

@@ -26,7 +26,7 @@ def badge(verdict: Verdict) -> Markup:
 
 def breakable(name: str) -> list[Markup | str]:
     """The name of a program, which a narrow column may fold between its parts sooner than anywhere else."""
-    return [piece for part in re.split(r"(?<=::)|(?<=[/>,])|(?=\[)", name) for piece in (part, Markup("<wbr>"))][:-1]
+    return [piece for part in re.split(r"(?<=::)|(?<=[/,])|(?=\[)", name) for piece in (part, Markup("<wbr>"))][:-1]
 
 
 def code(text: str) -> Markup:
