@@ -49,6 +49,7 @@ _BY_DTYPE = {
     "complex32": HALF,
     "bfloat16": BRAIN,
 }
+NAMES = tuple(_BY_DTYPE)
 
 
 def of(dtype: str) -> Precision:

@@ -19,7 +19,7 @@ LAYERS = (
     ("errors", "program", "cases", "selection", "streams", "environment", "collect", "arrays", "codes", "verdict"),
     ("precision", "settings", "norms", "sizes", "batching", "paths", "bounds", "spaces", "wrapped"),
     ("picture",),
-    ("table",),
+    ("table", "finding"),
     ("result", "metered", "confined", "around"),
     ("reference",),
     ("agreement",),
