@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import torch
 
 from gradproof.program import Skipped, leaves
+from gradproof.torch.batchrules import by_rules
 from gradproof.torch.calls import Call, Tensors
 from gradproof.torch.captured import put_back
 from gradproof.torch.leaves import Layout
@@ -40,7 +41,9 @@ class GradientCall:
         return self._gradients(self._inner.one, leaves)
 
     def many(self, leaves: Tensors) -> Tensors:
-        return self._gradients(self._inner.many, leaves)
+        # A loop inside the batch would take each row out of it: in reverse, every row then costs as much as the batch.
+        with by_rules():
+            return self._gradients(self._inner.many, leaves)
 
     def _gradients(self, run: Callable[[Tensors], Tensors], leaves: Tensors) -> Tensors:
         captured = self.forms.captured

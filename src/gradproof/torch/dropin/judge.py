@@ -186,12 +186,16 @@ def _fails(finding: Finding, result: Result) -> bool:
 
 
 def _beyond(comparison: Comparison, tolerance: Tolerance | None) -> bool:
-    """A block that cannot be told passes only if it is within the tolerance all the same."""
+    """A block that cannot be told passes only if it is within the tolerance all the same, which is then the one that
+    torch would hold it to: its own absolute part does not shrink with the block."""
     if comparison.verdict is not Verdict.UNDECIDED:
         return False
-    relative = 0.0 if tolerance is None else tolerance.relative
+    granted = comparison.tolerance
+    if tolerance is not None:
+        absolute = tolerance.ceiling if tolerance.ceiling < float("inf") else 0.0
+        granted = np.maximum(granted, absolute + tolerance.relative * np.abs(comparison.numeric))
     with np.errstate(invalid="ignore"):
-        within = comparison.deviation <= np.maximum(comparison.tolerance, relative * np.abs(comparison.numeric))
+        within = comparison.deviation <= granted
     return not bool(np.all(within | (comparison.bar <= comparison.tolerance)))
 
 
