@@ -29,6 +29,7 @@ class GradientCall:
         self._kept = [i for i in range(count) if cotangents is None or _is_leaf(cotangents[i])]
         self.modules = inner.modules
         self.forms = inner.forms  # its inputs come first
+        self._captured = inner.forms.captured
         self._count = len(inner.inputs.leaves)
         self.inputs = _renamed(
             [(leaf.path, inner.inputs, i) for i, leaf in enumerate(inner.inputs.leaves)]
@@ -46,10 +47,9 @@ class GradientCall:
             return self._gradients(self._inner.many, leaves)
 
     def _gradients(self, run: Callable[[Tensors], Tensors], leaves: Tensors) -> Tensors:
-        captured = self.forms.captured
-        if not captured:
+        if not self._captured:
             return self._pulled(run, leaves)
-        with put_back(captured):  # the reverse pass needs the tensors where the evaluation had them
+        with put_back(self._captured):  # the reverse pass needs the tensors where the evaluation had them
             return [gradient.clone() for gradient in self._pulled(run, leaves)]
 
     def _pulled(self, run: Callable[[Tensors], Tensors], leaves: Tensors) -> Tensors:

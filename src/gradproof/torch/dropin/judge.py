@@ -38,8 +38,9 @@ from gradproof.torch.torchprogram import TorchProgram
 
 # A fast check that ends in doubt is repeated entry by entry if the Jacobian has at most so many.
 ENTRIES = 2**20
-# A Jacobian that takes no more calls than this is looked at entry by entry in fast mode too: probes cost as much.
-TINY = 6
+# A Jacobian of no more rows than this is looked at entry by entry in fast mode too: probes take as many calls. With
+# batches a larger one still takes as few.
+TINY, SMALL = 40, 160
 # A Jacobian of more entries than this is not looked at entry by entry in slow mode either, but by so many probes: its
 # arrays would fill the memory, and a probe overlooks no entry that slow mode would see.
 MOST_ENTRIES, SEVERAL = 2**23, 4
@@ -96,7 +97,7 @@ def _judge_contracts(
     if not options.check_backward_ad:
         return
     if options.check_batched_grad:
-        _raise_for(check_batched_pull(program, generator), case)
+        _raise_for(check_batched_pull(program, cotangents, gradients, generator), case)
     _raise_for(check_looks(program, gradients), case)
     _raise_for(check_zero(program, masked=options.masked), case)
     if options.check_undefined_grad:
@@ -164,8 +165,10 @@ def _checked(case: Case) -> Result:
 
 
 def _effort(program: TorchProgram, options: Options) -> Effort:
-    if options.fast_mode and 2 * program.point.size + program.value.size > TINY:
-        return 1
+    if options.fast_mode:
+        rows = 2 * program.point.size + program.value.size
+        if rows > TINY and not (rows <= SMALL and program.batched):
+            return 1
     return "exhaustive" if program.point.size * program.value.size <= MOST_ENTRIES else SEVERAL
 
 
