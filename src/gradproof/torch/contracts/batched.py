@@ -29,8 +29,8 @@ MULTIPLES = (1.0, -2.0)
 def check_batched_pull(
     program: TorchProgram, cotangents: Sequence[torch.Tensor], gradients: Gradients, generator: np.random.Generator
 ) -> tuple[Finding, ...]:
-    """Two cotangents for all outputs as one batch; `gradients` are those of `cotangents`. Where that raises, each output
-    by itself; where it differs, two that have nothing to do with each other, looped as well."""
+    """Two cotangents for all outputs as one batch; `gradients` are those of `cotangents`. Where that raises, each
+    output by itself; where it differs, two that have nothing to do with each other, looped as well."""
     if not any(value.requires_grad for value in program.graph.values):
         return ()
     rows = [[factor * one for one in cotangents] for factor in MULTIPLES]
