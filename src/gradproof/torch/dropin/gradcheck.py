@@ -13,6 +13,7 @@ from gradproof.torch.adapter import program_of
 from gradproof.torch.calls import UserCall
 from gradproof.torch.dropin.entry import as_tuple, check_inputs, check_layouts
 from gradproof.torch.dropin.judge import Case, judge
+from gradproof.torch.dropin.likes import without_likes
 from gradproof.torch.dropin.options import Options, accepts_older_spelling
 from gradproof.torch.forms import MKLDNN, Meaning
 from gradproof.torch.torchprogram import TorchProgram
@@ -66,10 +67,10 @@ def gradcheck(
 def traced(func: Callable[..., Any], inputs: Any, options: Options) -> TorchProgram:
     """The program, from one call of the user's function; what that raises reaches the caller as it is."""
     __tracebackhide__ = True
-    arguments = as_tuple(inputs)
-    check_inputs(arguments)
     if not callable(func):
         raise TypeError(f"func must be callable: a {type(func).__name__} object is not callable")
+    func, arguments = without_likes(func, as_tuple(inputs))
+    check_inputs(arguments)
     meaning = Meaning.MASKED if options.masked else Meaning.ALL
     program = program_of(func, arguments, meaning=meaning)
     call = program.call
