@@ -207,5 +207,5 @@ def test_a_tensor_like_beside_a_tensor(fast: bool) -> None:
     a, _ = _likes()
     x = leaf(3)
     assert gradcheck(lambda a, x, n: (torch.mul(a, x) * n, x.sum()), (a, x, 2), fast_mode=fast)
-    with pytest.raises(GradcheckError, match="Numerical gradient|Jacobian mismatch"):
+    with pytest.raises(GradcheckError, match=r"Numerical gradient|Jacobian mismatch"):
         gradcheck(lambda a, x: torch.mul(a.detach(), x), (a, x), fast_mode=fast)

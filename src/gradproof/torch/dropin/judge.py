@@ -24,6 +24,7 @@ from gradproof.settings import Effort, Tolerance
 from gradproof.torch.contracts.any_cotangent import check_any_cotangent
 from gradproof.torch.contracts.attributes import check_looks, check_returned
 from gradproof.torch.contracts.batched import check_batched_pull, check_batched_push
+from gradproof.torch.contracts.patterns import check_patterns
 from gradproof.torch.contracts.pulls import Gradients, random_cotangents
 from gradproof.torch.contracts.reentrant import WORDS as NOT_REENTRANT
 from gradproof.torch.contracts.reentrant import check_reentrant
@@ -108,6 +109,7 @@ def _judge_contracts(
         subject = Subject(program, generator, ROUNDINGS * roundoff, options.nondet_tol)
         subject.cotangents, subject.first = cotangents, First(gradients, Watch(()), [])
         _raise_for(check_each_alone(subject), case)
+        _raise_for(check_patterns(subject), case)
 
 
 def _judge_undefined(case: Case, cotangents: list[torch.Tensor]) -> None:
