@@ -46,7 +46,7 @@ def _stores_all(tensor: Tensor) -> bool:
 
 def _with_and_without(tensor: Tensor) -> tuple[Tensor, Tensor]:
     """The tensor with its smallest entry zero: once stored, once not."""
-    coordinates = tensor if tensor.layout is torch.sparse_coo else tensor.to_sparse_coo().coalesce()
+    coordinates = tensor if tensor.layout is torch.sparse_coo else tensor.to_sparse(layout=torch.sparse_coo).coalesce()
     values = coordinates._values()
     smallest = int(values.abs().reshape(len(values), -1).sum(1).argmin())
     zero = coordinates.clone()

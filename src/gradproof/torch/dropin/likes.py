@@ -34,7 +34,7 @@ def without_likes(func: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple
             full = list(given)
             for i, point in zip(moved, points, strict=True):
                 full[i] = point
-            return [one for one in as_tuple(func(*full)) if is_tensor_like(one) and _has_derivatives(one)]
+            return [one for one in as_tuple(func(*full)) if _has_derivatives(one)]
 
         made = _Across.apply(run, kinds, *(given[i] for i in moved))  # type: ignore[no-untyped-call]
         return made[0] if len(made) == 1 else made
@@ -76,7 +76,7 @@ class _Across(torch.autograd.Function):
             found = torch.autograd.grad(
                 [values[i] for i in kept], points[:count], points[count:], create_graph=True, allow_unused=True
             )
-            pairs = zip(found, points[:count], strict=True)
+            pairs: Any = zip(found, points[:count], strict=True)
             return [torch.zeros_like(point) if one is None else one for one, point in pairs]
 
         given = [cotangents[i] for i in kept]
@@ -95,7 +95,11 @@ def _point(kind: Any, value: Tensor) -> Any:
 
 def _is_like(value: Any) -> bool:
     """Whether numbers can be read from it as from a tensor, though it is none."""
-    return is_tensor_like(value) and not isinstance(value, Tensor) and hasattr(value, "tolist")
+    return _passes(value) and not isinstance(value, Tensor) and hasattr(value, "tolist")
+
+
+def _passes(value: Any) -> bool:
+    return bool(is_tensor_like(value))  # type: ignore[no-untyped-call]
 
 
 def _moves(value: Any) -> bool:
@@ -103,4 +107,4 @@ def _moves(value: Any) -> bool:
 
 
 def _has_derivatives(value: Any) -> bool:
-    return bool(value.dtype.is_floating_point or value.dtype.is_complex)
+    return _passes(value) and bool(value.dtype.is_floating_point or value.dtype.is_complex)
