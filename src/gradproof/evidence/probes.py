@@ -110,7 +110,7 @@ def _loosest(task: Task, granted: float) -> float:
 
 def _reason(task: Task, kinds: Iterable[Kind]) -> str:
     kinds = set(kinds)
-    for kind in (Kind.JUMP, Kind.STEEP, Kind.EDGE, Kind.STAIRS, Kind.KINK):
+    for kind in (Kind.JUMP, Kind.STEEP, Kind.SLOW, Kind.EDGE, Kind.STAIRS, Kind.KINK):
         if kind in kinds:
             return REASONS[kind]
     return "precision" if coarsest(task.reference.inputs) is not DOUBLE else "noise"

@@ -20,7 +20,8 @@ UNDECIDED_HINTS = {
     "precision": "The function runs in low precision only; one that runs in float64, gradproof.compare with a plain "
     "reference that does, or a wider tolerance= would decide.",
     "domain": "The point lies on the border of the domain; move it inside.",
-    "steep": "The slope grows without bound here, as that of a root at zero; move the point.",
+    "steep": "The slope grows without bound here, as that of a root or of x log x at zero; move the point.",
+    "slow": "The slope settles too slowly as the steps shrink, as that of |x|^1.1 at zero; move the point.",
     "stairs": "The function moves in stairs: its slope on a tread and across them differ; make it exact.",
     "jump": "The function jumps here; move the point.",
     "kink": "The function has a kink here that the steps do not resolve; move the point.",
@@ -28,7 +29,14 @@ UNDECIDED_HINTS = {
 }
 
 # Why an entry of such a kind stays undecided.
-REASONS = {Kind.KINK: "kink", Kind.STAIRS: "stairs", Kind.EDGE: "domain", Kind.STEEP: "steep", Kind.JUMP: "jump"}
+REASONS = {
+    Kind.KINK: "kink",
+    Kind.STAIRS: "stairs",
+    Kind.EDGE: "domain",
+    Kind.SLOW: "slow",
+    Kind.STEEP: "steep",
+    Kind.JUMP: "jump",
+}
 
 
 def _and_more(count: int) -> str:
