@@ -87,6 +87,19 @@ def hidden_kink_remark(place: Place) -> Finding:
     )
 
 
+def tie_mismatch(mode: str, place: Place, others: int, says: float, low: float, high: float) -> Finding:
+    slope = f"{low:.6g}" if f"{low:.4g}" == f"{high:.4g}" else f"from {low:.6g} to {high:.6g}"
+    return Finding(
+        "no-subgradient",
+        Verdict.WRONG,
+        place,
+        f"{place} and {others} more at the same kink are each valid, but not together: along one direction the slope "
+        f"is {slope}, and in {mode} mode they say {says:.6g}",
+        "At a tie the gradient goes to one of the inputs or is shared out among them; look for one that each of them "
+        "gets in full, or none.",
+    )
+
+
 def stairs_remark(place: Place, count: int, low: float, high: float) -> Finding:
     return Finding(
         "stairs",

@@ -107,7 +107,7 @@ def glance_sums(program: Program, cotangent: Array, displacement: Array, strictn
 
 
 def _halved(rise: Array) -> Array:
-    """The slope. An infinite one is as large as any deviation from it, and would agree with everything: NaN does not."""
+    """The slope. An infinite one is as large as any deviation from it, and would agree with all; NaN with none."""
     rise *= 0.5
     if not np.isfinite(rise.sum()):
         rise[np.isinf(rise)] = np.nan

@@ -154,6 +154,8 @@ def _constant_rise(rungs: Sequence[tuple[int, Slopes]], steps: Sequence[tuple[in
     right = [slopes.right * 2.0**exponent for exponent, slopes in steps[:5]]
     left = [slopes.left * 2.0**exponent for exponent, slopes in steps[:5]]
     alone = (len(steps) >= 5) & _constant(right, ISOLATED) & _constant(left, ISOLATED)
+    # The bars of such slopes are 1.4 times as wide as themselves, and more if they come from the last digits.
+    alone &= np.logical_and.reduce([one.right_bar <= 2.0 * np.abs(one.right) for _, one in steps[:5]])
     return np.asarray(((len(rungs) >= 3) & _constant(across, LIKE)) | alone)
 
 
