@@ -19,8 +19,8 @@ PATIENCE = 3
 # Fewer rows than this run one by one: starting a batch costs as much as several reverse passes, or many calls.
 FEW = 6
 FEW_VALUES = 32
-# A chunk of so many elements is tried as a whole: copying it costs less than a second batch. (Where batches of another
-# size must be compiled anew, that is so for all.)
+# To a chunk of up to so many elements the row of the trial is added: copying the others costs less than running one of
+# them once more. (Where a single run is dear, that is so for all.)
 SMALL = 2**16
 
 Runner = Callable[[Array, Array], None]
@@ -53,10 +53,20 @@ class Known:
     result: Array
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class Trial:
+    """A batch whose picked row must give `expected`. `end` leaves rows and results as if nobody had tried."""
+
+    rows: Array
+    results: Array
+    expected: Array
+    end: Callable[[], None] = lambda: None
+
+
 @dataclass(slots=True)
 class Lane:
     """How one operation of a program runs its rows. `batched` is None until the first batch has been tried; then `way`
-    is the first one that was believed."""
+    is the name of the first one that was believed."""
 
     name: str
     most: int
@@ -64,7 +74,7 @@ class Lane:
     few: int = FEW
     small: int = SMALL
     batched: bool | None = None
-    way: Way | None = None
+    way: str = ""
     reason: str = ""
     failures: int = 0
     used: bool = False
@@ -81,20 +91,12 @@ class Lane:
             chunk, target = rows[start : start + self.most], into[start : start + self.most]
             if len(chunk) < self.few or self.batched is False:
                 work.each(chunk, target)
+            elif self.batched is None:
+                self.tried(chunk, target, work)
             else:
-                if self.batched is None:
-                    # The trial takes a few rows of a large chunk; the rest is then run as it turned out.
-                    few = len(chunk) if chunk.size + target.size <= self.small else FEW
-                    self.tried(chunk[:few], target[:few], work)
-                    chunk, target = chunk[few:], target[few:]
-                if self.way is not None:
-                    self._believed(self.way, chunk, target, work)
-                elif len(chunk):
-                    work.each(chunk, target)
+                self._believed(next(way for way in work.ways if way.name == self.way), chunk, target, work)
 
     def _believed(self, way: Way, rows: Array, into: Array, work: Work) -> None:
-        if not len(rows):
-            return
         try:
             _quietly(way.run, rows, into)
         except Exception as error:  # noqa: BLE001  the rows get their say one by one
@@ -106,30 +108,47 @@ class Lane:
     def tried(self, rows: Array, into: Array, work: Work) -> None:
         """A batch is believed when one of its rows is what a plain call gives. That row stands neither first nor in the
         middle nor last, so that a batch that repeats or reverses its rows is caught."""
-        picked, known = 2 * len(rows) // 3, self.known
+        picked = 2 * len(rows) // 3
         with work.scope:
-            if known is None:
-                alone = np.empty((1, into.shape[1]))
-                work.each(rows[picked : picked + 1].copy(), alone)
-                known = Known(rows[picked], alone[0])
-                rest = picked + 1
-            else:
-                rest = picked
-            batch = np.concatenate([rows[:picked], known.row[None], rows[rest:]])
-            results = np.empty((len(batch), into.shape[1]))
+            trial = self._trial(rows, into, picked, work)
             for way in work.ways:
                 try:
-                    # A function may overwrite what it is given, and there may be another way to try.
-                    _quietly(way.run, batch if way is work.ways[-1] else batch.copy(), results)
+                    _quietly(way.run, trial.rows, trial.results)
                 except Exception as error:  # noqa: BLE001  the rows get their say one by one
                     self.refuse(f"a batch raised {type(error).__name__}: {first_line(error)}")
                     continue
-                if agree(results[picked], known.result, self.roundoff):
-                    self.batched, self.way = True, way
-                    into[:rest], into[rest:] = results[:rest], results[picked + 1 :]
-                    return
+                if agree(trial.results[picked], trial.expected, self.roundoff):
+                    self.batched, self.way = True, way.name
+                    break
                 self.refuse("a batch disagrees with a single call")
-        work.each(rows, into)
+            trial.end()
+        if not self.batched:
+            work.each(rows, into)
+
+    def _trial(self, rows: Array, into: Array, picked: int, work: Work) -> Trial:
+        if self.known is None:
+            alone = np.empty((1, into.shape[1]))
+            work.each(rows[picked : picked + 1].copy(), alone)
+            return Trial(rows, into, alone[0])
+        known = self.known
+        if rows.size + into.size <= self.small:
+            results = np.empty((len(rows) + 1, into.shape[1]))
+
+            def leave_out() -> None:
+                into[:picked], into[picked:] = results[:picked], results[picked + 1 :]
+
+            return Trial(
+                np.concatenate([rows[:picked], known.row[None], rows[picked:]]), results, known.result, leave_out
+            )
+        moved = rows[picked].copy()
+        rows[picked] = known.row
+
+        def put_back() -> None:
+            rows[picked] = moved
+            if self.batched:
+                work.each(moved[None], into[picked : picked + 1])
+
+        return Trial(rows, into, known.result, put_back)
 
     def works(self, point: Array, width: int, work: Work) -> bool:
         """Whether batches work; a few points near this one are tried if nobody has asked yet."""
@@ -141,7 +160,7 @@ class Lane:
         return bool(self.batched)
 
     def refuse(self, reason: str) -> None:
-        self.batched, self.way, self.reason = False, None, reason
+        self.batched, self.way, self.reason = False, "", reason
 
     @property
     def note(self) -> str:
@@ -149,7 +168,7 @@ class Lane:
             return f"{self.name}: one by one, because one row fills a batch"
         if self.batched is None:
             return ""
-        return f"{self.name}: {self.way.name}" if self.way else f"{self.name}: one by one, because {self.reason}"
+        return f"{self.name}: {self.way}" if self.way else f"{self.name}: one by one, because {self.reason}"
 
 
 def agree(batched: Array, alone: Array, roundoff: float) -> bool:

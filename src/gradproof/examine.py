@@ -224,7 +224,10 @@ def _rows(task: Task) -> tuple[Array, tuple[Finding, ...]]:
     mixed = combination(count, task.generator) * np.abs(signed(task.generator, count))
     alone = program.pull(mixed[None])[0]
     quiet = loudness(program).quiet
-    pulled = program.pull(np.vstack([np.eye(count), quiet * mixed]))
+    cotangents = np.zeros((count + 1, count))
+    np.fill_diagonal(cotangents, 1.0)
+    cotangents[-1] = quiet * mixed
+    pulled = program.pull(cotangents)
     rows = pulled[:-1]
     expected = np.einsum("k,ki->i", mixed, rows)
     findings: tuple[Finding, ...] = ()
@@ -235,9 +238,9 @@ def _rows(task: Task) -> tuple[Array, tuple[Finding, ...]]:
         if not findings:
             quietly = None if size is None else quiet * size
             findings = check_linear(
-                program, quiet * mixed, pulled[-1], quiet * expected, task.tolerance, task.nondet_tol, quietly
+                program, cotangents[-1], pulled[-1], quiet * expected, task.tolerance, task.nondet_tol, quietly
             )
-    return np.ascontiguousarray(rows.T), findings
+    return rows.T, findings
 
 
 def _probe(task: Task, plan: Plan, settings: Settings) -> Gathered:

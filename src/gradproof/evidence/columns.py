@@ -22,7 +22,7 @@ from gradproof.reference.surroundings import reconsidered
 from gradproof.result import Comparison, Entry, Place, Verdict
 
 # Of the outputs that bend along a coordinate, so many are looked at.
-OUTPUTS = 32
+OUTPUTS = 8
 
 
 @dataclass(frozen=True, slots=True)

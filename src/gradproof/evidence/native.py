@@ -22,6 +22,7 @@ from gradproof.program import Array, Leaf, leaf_at
 from gradproof.reference.rounding import Excess, Pair, excess, neighbours, off
 from gradproof.reference.steps import signed
 from gradproof.result import Place
+from gradproof.sizes import size_of, sizes_of
 
 # Rows whose excess is traced to its cause, the worst ones first.
 TRACED = 4
@@ -108,12 +109,13 @@ def departures(task: Task, probes: int) -> tuple[Departure, ...]:
 def _reverse(task: Task, probes: int) -> Departure | None:
     program, form = task.program, coarsest(task.program.inputs + task.program.outputs)
     owners, cotangents = _cotangents(task, probes)
+    sizes = sizes_of(program)
     wide = task.reference.pull(cotangents)
     allowed, scale = np.empty_like(wide), np.empty_like(wide)
     for owner in np.unique(owners):
         rows = np.flatnonzero(owners == owner)
         rows_of_it, k = np.nonzero(cotangents[rows])  # an output that is infinite counts only where it is asked for
-        value = rms(cotangents[rows][rows_of_it, k] * program.value[k])
+        value = rms(cotangents[rows][rows_of_it, k] * sizes[k])
         for leaf in program.inputs:
             block = np.ix_(rows, np.arange(leaf.start, leaf.stop))
             scale[block] = rms(wide[block])
@@ -145,7 +147,7 @@ def _forward(task: Task, probes: int) -> Departure | None:
             block = np.ix_(np.arange(output.start, output.stop), np.flatnonzero(owners == k))
             scale[block] = rms(wide[block])
             allowed[block] = entry_tolerance(wide[block], scale[block], task.tolerance)
-            allowed[block] += least(program, leaf, form) * rms(program.value[output.span]) * largest(tangents)
+            allowed[block] += least(program, leaf, form) * size_of(program, output) * largest(tangents)
     sides = Sides(np.ascontiguousarray(program.push(tangents).T), wide, allowed, scale, form)
 
     def traced(row: int) -> Excess:
