@@ -95,6 +95,7 @@ def _judged_in_both(task: Task, settings: Settings, note: tuple[str, ...], own: 
             return native
         # Half precision has so few digits that what scatters is no mistake, nor in float32 where no entry is off.
         clear = form.bits >= SINGLE.bits and any(one.verdict is Verdict.WRONG for one in native.comparisons)
+        clear &= not all(one.explained for one in beyond)
         if beyond and (clear or settings.tolerance is not None or any(one.steady for one in beyond)):
             said = native.findings if rule.verdict is Verdict.WRONG else only_in(form, native.findings, beyond)
             return replace(native, findings=said)

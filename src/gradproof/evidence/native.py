@@ -17,7 +17,7 @@ from gradproof.errors import Unsupported
 from gradproof.evidence.gathered import Task, restricted
 from gradproof.evidence.scales import least
 from gradproof.norms import largest, rms
-from gradproof.precision import Precision, coarsest, of
+from gradproof.precision import DOUBLE, Precision, coarsest, of
 from gradproof.program import Array, Leaf, leaf_at
 from gradproof.reference.rounding import Excess, Pair, excess, neighbours, off
 from gradproof.reference.steps import signed
@@ -26,14 +26,21 @@ from gradproof.sizes import size_of, sizes_of
 
 # Rows whose excess is traced to its cause, the worst ones first.
 TRACED = 4
+# No powers of two, so that every product is rounded anew.
+FACTORS = (1.1, 0.7, 1.37, 0.83)
+# The few numbers that this gives may be small by luck.
+LUCK = 64.0
+# Roundings that every rule has, and that the tolerance is for.
+ORDINARY = 16.0
 
 
 @dataclass(frozen=True, slots=True)
 class Departure:
     """The largest deviation of a native derivative from that of float64 that is beyond its tolerance, also `relative`
     to the larger of the derivative and its block. `steady`: it is the same at neighbouring points, as a mistake would
-    be; `scattered`: it is not, and larger than the conditioning of the problem explains; neither: that explains it, or
-    (`overflow`) the range of the format does."""
+    be; `scattered`: it is not, and larger than the conditioning of the problem explains, though maybe not larger than
+    what the rule does to rounding by itself (`explained`); neither: the conditioning explains it, or (`overflow`) the
+    range of the format does."""
 
     mode: str
     place: Place
@@ -42,6 +49,7 @@ class Departure:
     relative: float
     steady: bool
     scattered: bool
+    explained: bool = False
 
     @property
     def overflow(self) -> bool:
@@ -116,7 +124,13 @@ def _reverse(task: Task, probes: int) -> Departure | None:
     sides = Sides(program.pull(cotangents), wide, allowed, scale, form)
 
     def traced(row: int) -> Excess:
-        return excess(_moved(task, cotangents[row], form), allowed[row], form.roundings, form)
+        moved = _moved(task, cotangents[row], form)
+        plainly = excess(moved, allowed[row], form.roundings, form)
+        if not plainly.any:
+            return plainly
+        # What the rule makes of rounding by itself is no mistake of it, but worth a remark.
+        more = excess(moved, allowed[row] + _amplified(task, cotangents[row], form), form.roundings, form)
+        return Excess(more.steady, (plainly.steady | plainly.scattered) & ~more.steady, not more.any)
 
     return _departure("reverse", sides, traced, program.inputs)
 
@@ -153,20 +167,24 @@ def _departure(mode: str, sides: Sides, traced: Callable[[int], Excess], leaves:
         return _overflow(mode, sides, leaves)
     steady, scattered = np.zeros(beyond.shape, bool), np.zeros(beyond.shape, bool)
     tops = beyond.max(axis=1)
+    explained = True
     for row in np.argsort(-tops, kind="stable")[:TRACED]:
         if tops[row] > 0:
             try:
                 found = traced(int(row))
             except Unsupported:  # no neighbours to be had: the deviation speaks for itself
                 steady[row] = beyond[row] > 0
+                explained = False
             else:
                 steady[row], scattered[row] = found.steady, found.scattered
+                explained &= found.explained
     mask = next((one for one in (steady, scattered) if one.any()), beyond > 0)
     row, column = divmod(int(np.argmax(np.where(mask, beyond, -1.0))), mask.shape[1])
     native, wide = float(sides.native[row, column]), float(sides.wide[row, column])
     size = max(abs(wide), float(sides.scale[row, column]), 1e-300)
     place = _place(mode, leaves, (row, column))
-    return Departure(mode, place, native, wide, abs(native - wide) / size, bool(steady.any()), bool(scattered.any()))
+    relative = abs(native - wide) / size
+    return Departure(mode, place, native, wide, relative, bool(steady.any()), bool(scattered.any()), explained)
 
 
 def _overflow(mode: str, sides: Sides, leaves: tuple[Leaf, ...]) -> Departure | None:
@@ -196,6 +214,22 @@ def _moved(task: Task, cotangent: Array, form: Precision) -> Pair:
     count = task.program.point.size
     points[:, count:] = form.round(factors * points[:, count:])
     return Pair(native.values(points.copy()) / factors, wide.values(points) / factors)
+
+
+def _amplified(task: Task, cotangent: Array, form: Precision) -> Array:
+    """What the rule makes of rounding on its way, whatever the point: its float64 numbers for a cotangent times
+    several factors, which are those of the cotangent up to rounding; more than is ordinary of it, in units of the
+    narrow format's."""
+    wide = task.reference.gradient(cotangent)
+    points = np.repeat(wide.point[None], 1 + len(FACTORS), axis=0)
+    factors = np.array([1.0, *FACTORS])[:, None]
+    points[:, task.program.point.size :] *= factors
+    found = wide.values(points) / factors
+    apart: Array = np.nan_to_num(np.abs(found - found[0])).max(axis=0)
+    for leaf in task.program.inputs:
+        ordinary = ORDINARY * DOUBLE.roundoff * largest(np.nan_to_num(found[0, leaf.span]))
+        apart[leaf.span] = max(float(np.max(apart[leaf.span], initial=0.0)) - ordinary, 0.0)
+    return min(LUCK, form.roundings) * (form.roundoff / DOUBLE.roundoff) * apart
 
 
 def _cotangents(task: Task, probes: int) -> tuple[Array, Array]:

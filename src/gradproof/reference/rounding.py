@@ -40,10 +40,12 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Excess:
-    """The numbers that are off by more than rounding allows: by the same everywhere, or by something that scatters."""
+    """The numbers that are off by more than rounding allows: by the same everywhere, or by something that scatters.
+    `explained`: what scatters is no more than the computation itself makes of its roundings."""
 
     steady: Mask
     scattered: Mask
+    explained: bool = False
 
     @property
     def any(self) -> bool:
