@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -23,6 +24,8 @@ FEW_VALUES = 32
 # size must be compiled anew, that is so for all.)
 SMALL = 2**16
 
+DIFFERENT = "a batch disagrees with a single call"
+
 Runner = Callable[[Array, Array], None]
 
 
@@ -38,25 +41,28 @@ class Way:
 class Work:
     """`ways` run a batch in one call, the best first; `each` runs the same rows one by one; all write their results
     into an array. `scope` shields the trial, so that the rows which follow find the random state as if it had not
-    happened."""
+    happened. Rows that are "given away" may be overwritten by the user's function."""
 
     ways: tuple[Way, ...]
     each: Runner
     scope: AbstractContextManager[None]
+    rows: Literal["given away", "kept"] = "given away"
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A row whose result a plain call has given already."""
+    """A row whose result a plain call has given already, to this relative rounding (0: to that of the lane)."""
 
     row: Array
     result: Array
+    roundoff: float = 0.0
 
 
 @dataclass(slots=True)
 class Lane:
     """How one operation of a program runs its rows. `batched` is None until the first batch has been tried; then `way`
-    is the first one that was believed."""
+    is the first one that was believed. `native` is the lane of the same operation in the user's own format: what that
+    one knows of a row, a batch of a float64 copy can be held against, and then no row need run by itself here."""
 
     name: str
     most: int
@@ -69,17 +75,22 @@ class Lane:
     failures: int = 0
     used: bool = False
     known: Known | None = None
+    native: Lane | None = None
 
     def remember(self, rows: Array, results: Array) -> None:
         """A single row was run by itself: the first batch can be held against it."""
         if len(rows) == 1 and self.most > 1 and self.batched is None:
-            self.known = Known(rows[0].copy(), results[0].copy())
+            self.known = Known(rows[0].copy(), results[0].copy(), self.roundoff)
+
+    @property
+    def _lent(self) -> Known | None:
+        return self.native.known if self.native is not None else None
 
     def run(self, rows: Array, into: Array, work: Work) -> None:
         self.used = self.used or len(rows) > 0
         for start in range(0, len(rows), self.most):
             chunk, target = rows[start : start + self.most], into[start : start + self.most]
-            if len(chunk) < self.few or self.batched is False:
+            if self.batched is False or (len(chunk) < self.few and self._lent is None):
                 work.each(chunk, target)
             else:
                 if self.batched is None:
@@ -104,32 +115,41 @@ class Lane:
             work.each(rows, into)
 
     def tried(self, rows: Array, into: Array, work: Work) -> None:
-        """A batch is believed when one of its rows is what a plain call gives. That row stands neither first nor in the
-        middle nor last, so that a batch that repeats or reverses its rows is caught."""
-        picked, known = 2 * len(rows) // 3, self.known
+        """A batch is believed when one of its rows is what a plain call gives."""
         with work.scope:
-            if known is None:
+            known = self._lent or self.known
+            # That row stands neither first nor in the middle nor last, so that a batch that repeats or reverses its
+            # rows is caught.
+            place = -(-2 * len(rows) // 3)
+            if known is not None and self._agreed(rows, into, work, known, slice(place, place)):
+                return
+            if known is None or (known is self._lent and self.reason == DIFFERENT):
+                picked = slice(2 * len(rows) // 3, 2 * len(rows) // 3 + 1)
                 alone = np.empty((1, into.shape[1]))
-                work.each(rows[picked : picked + 1].copy(), alone)
-                known = Known(rows[picked], alone[0])
-                rest = picked + 1
-            else:
-                rest = picked
-            batch = np.concatenate([rows[:picked], known.row[None], rows[rest:]])
-            results = np.empty((len(batch), into.shape[1]))
-            for way in work.ways:
-                try:
-                    # A function may overwrite what it is given, and there may be another way to try.
-                    _quietly(way.run, batch if way is work.ways[-1] else batch.copy(), results)
-                except Exception as error:  # noqa: BLE001  the rows get their say one by one
-                    self.refuse(f"a batch raised {type(error).__name__}: {first_line(error)}")
-                    continue
-                if agree(results[picked], known.result, self.roundoff):
-                    self.batched, self.way = True, way
-                    into[:rest], into[rest:] = results[:rest], results[picked + 1 :]
+                work.each(rows[picked].copy(), alone)
+                if self._agreed(rows, into, work, Known(rows[picked][0], alone[0]), picked):
                     return
-                self.refuse("a batch disagrees with a single call")
         work.each(rows, into)
+
+    def _agreed(self, rows: Array, into: Array, work: Work, known: Known, place: slice) -> bool:
+        """Try the ways, with the known row in this place: that of a row, or between two."""
+        picked, rest = place.start, place.stop
+        batch = np.concatenate([rows[:picked], known.row[None], rows[rest:]])
+        results = np.empty((len(batch), into.shape[1]))
+        for way in work.ways:
+            # A function may overwrite what it is given, and there may be another way to try.
+            spare = work.rows == "kept" or way is work.ways[-1]
+            try:
+                _quietly(way.run, batch if spare else batch.copy(), results)
+            except Exception as error:  # noqa: BLE001  the rows get their say one by one
+                self.refuse(f"a batch raised {type(error).__name__}: {first_line(error)}")
+                continue
+            if agree(results[picked], known.result, max(self.roundoff, known.roundoff)):
+                self.batched, self.way = True, way
+                into[:rest], into[rest:] = results[:rest], results[picked + 1 :]
+                return True
+            self.refuse(DIFFERENT)
+        return False
 
     def works(self, point: Array, width: int, work: Work) -> bool:
         """Whether batches work; a few points near this one are tried if nobody has asked yet."""

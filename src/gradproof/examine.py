@@ -84,7 +84,7 @@ def _judged_in_both(task: Task, settings: Settings, note: tuple[str, ...], own: 
     wide = replace(task, program=task.reference, tolerance=tolerance_for(settings, task.reference))
     rule = _judged(wide, settings, note, Kept)
     form = coarsest(task.program.inputs + task.program.outputs)
-    found = departures(task, plans(task.program, settings)[-1].probes)
+    found = departures(task, plans(task.program, settings)[-1].probes, rule.jacobians)
     beyond = [one for one in found if one.steady or one.scattered]
     remarks = tuple(overflow(one, form) for one in found if one.overflow)
     # What is not known to the digits of float64, or rounded there, may be right to those of the format.
@@ -144,7 +144,7 @@ def _judged(task: Task, settings: Settings, note: tuple[str, ...], own: Callable
     traces = trace(task, gathered.comparisons, findings, stream) if settings.detail == "plots" else ()
     exact = task.exact.notes if task.exact else ()
     notes = (prefix + reason, *note, *exact, *program.notes, *kept.notes)
-    return Examined(gathered.comparisons, findings, notes, gathered.power, traces=traces)
+    return Examined(gathered.comparisons, findings, notes, gathered.power, traces=traces, jacobians=gathered.jacobians)
 
 
 def _own_contracts(task: Task, program: Metered, settings: Settings) -> Kept:
@@ -197,7 +197,7 @@ def _exhaustive(task: Task, settings: Settings) -> Gathered:
         except Unsupported as missing:
             findings += (_missing(mode, missing, settings),)
     gathered = exhaustive.gather(task, analytic, findings)
-    return gathered.with_findings(_between_modes(task, analytic, gathered))
+    return replace(gathered.with_findings(_between_modes(task, analytic, gathered)), jacobians=analytic)
 
 
 def _between_modes(task: Task, analytic: dict[str, Array], gathered: Gathered) -> tuple[Finding, ...]:

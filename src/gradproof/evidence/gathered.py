@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -34,9 +35,12 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
+    """`jacobians`: the analytic ones (N, M), by mode, where every entry was compared."""
+
     comparisons: tuple[Comparison, ...]
     findings: tuple[Finding, ...]
     power: Power | None
+    jacobians: Mapping[str, Array] = field(default_factory=dict)
 
     @property
     def plainly_right(self) -> bool:
@@ -46,7 +50,7 @@ class Gathered:
         )
 
     def with_findings(self, findings: tuple[Finding, ...]) -> Gathered:
-        return Gathered(self.comparisons, findings + self.findings, self.power)
+        return replace(self, findings=findings + self.findings)
 
 
 def restricted(vector: Array, span: slice) -> Array:

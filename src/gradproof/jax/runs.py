@@ -23,7 +23,8 @@ Plain = Literal["eager", "values compiled", "compiled"]
 class Runs:
     """A call at a point. All methods run inside of the program's scope, and write their results into an array.
 
-    `plain` is how single rows run: as the user would run them, or compiled.
+    `plain` is how single rows run: as the user would run them, or compiled. `least` is the smallest batch of pulls, and
+    of pushes: one compilation then serves a single row and a whole Jacobian.
     """
 
     def __init__(self, call: Call, point: Array, tally: Tally, shelf: Shelf, plain: Plain) -> None:
@@ -34,15 +35,16 @@ class Runs:
         self.primals: dict[str, Array] = {}  # by mode: the value that came along with the derivative
         self._tally = tally
         self._plain: Plain = plain
+        self.least = {"pull": 0, "push": 0}
 
     def values(self, scope: AbstractContextManager[None]) -> Work:
-        return Work(self.shelf.ways(self.values_compiled, self.values_batched), self.values_each, scope)
+        return Work(self.shelf.ways(self.values_compiled, self.values_batched), self.values_each, scope, rows="kept")
 
     def pulls(self, scope: AbstractContextManager[None]) -> Work:
-        return Work(self.shelf.ways(self.pull_compiled, self.pull_batched), self.pull_each, scope)
+        return Work(self.shelf.ways(self.pull_compiled, self.pull_batched), self.pull_each, scope, rows="kept")
 
     def pushes(self, scope: AbstractContextManager[None]) -> Work:
-        return Work(self.shelf.ways(self.push_compiled, self.push_batched), self.push_each, scope)
+        return Work(self.shelf.ways(self.push_compiled, self.push_batched), self.push_each, scope, rows="kept")
 
     # Values.
 
@@ -104,7 +106,7 @@ class Runs:
         )
 
     def pull_compiled(self, rows: Array, into: Array) -> None:
-        pulled = self.shelf.family.pull(tuple(self.arrays), tuple(padded(self.call.outputs, rows)))
+        pulled = self.shelf.family.pull(tuple(self.arrays), tuple(padded(self.call.outputs, rows, self.least["pull"])))
         self.call.inputs.write(pulled, into)
         self._tally.pulls += len(rows)
 
@@ -133,7 +135,7 @@ class Runs:
         return pushed.tangents
 
     def push_compiled(self, rows: Array, into: Array) -> None:
-        pushed = self.shelf.family.push(tuple(self.arrays), tuple(padded(self.call.inputs, rows)))
+        pushed = self.shelf.family.push(tuple(self.arrays), tuple(padded(self.call.inputs, rows, self.least["push"])))
         self.call.outputs.write(pushed, into)
         self._tally.pushes += len(rows)
 
