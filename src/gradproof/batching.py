@@ -62,7 +62,7 @@ class Known:
 class Lane:
     """How one operation of a program runs its rows. `batched` is None until the first batch has been tried; then `way`
     is the first one that was believed. `native` is the lane of the same operation in the user's own format: what that
-    one knows of a row, a batch of a float64 copy can be held against, and then no row need run by itself here."""
+    one knows of a row, a batch of a float64 copy can be held against."""
 
     name: str
     most: int
@@ -90,7 +90,7 @@ class Lane:
         self.used = self.used or len(rows) > 0
         for start in range(0, len(rows), self.most):
             chunk, target = rows[start : start + self.most], into[start : start + self.most]
-            if self.batched is False or (len(chunk) < self.few and self._lent is None):
+            if len(chunk) < self.few or self.batched is False:
                 work.each(chunk, target)
             else:
                 if self.batched is None:

@@ -81,7 +81,7 @@ def _task(program: Metered, reference: Metered, settings: Settings, order: int, 
 
 def _judged_in_both(task: Task, settings: Settings, note: tuple[str, ...], own: Callable[[], Kept]) -> Examined:
     """Below double precision: the rule in float64, then its own numbers, which count where they differ from those."""
-    wide = replace(task, program=task.reference, tolerance=tolerance_for(settings, task.reference))
+    wide = replace(task, program=task.reference, tolerance=tolerance_for(settings, task.reference), role="copy")
     rule = _judged(wide, settings, note, Kept)
     form = coarsest(task.program.inputs + task.program.outputs)
     found = departures(task, plans(task.program, settings)[-1].probes, rule.jacobians)
@@ -217,13 +217,17 @@ def _between_modes(task: Task, analytic: dict[str, Array], gathered: Gathered) -
 
 def _rows(task: Task) -> tuple[Array, tuple[Finding, ...]]:
     """The Jacobian by reverse mode, as (N, M), and what the contract says about the pulls. One mixed cotangent of
-    signed, unequal entries is pulled alone, as the user would; the same, but small, rides along with the rows."""
+    signed, unequal entries is pulled alone, as the user would, or else first; the same, but small, comes last."""
     program = task.program
     count = program.value.size
     mixed = combination(count, task.generator) * np.abs(signed(task.generator, count))
-    alone = program.pull(mixed[None])[0]
     quiet = loudness(program).quiet
-    pulled = program.pull(np.vstack([np.eye(count), quiet * mixed]))
+    if task.role == "own":
+        alone = program.pull(mixed[None])[0]
+        pulled = program.pull(np.vstack([np.eye(count), quiet * mixed]))
+    else:
+        pulled = program.pull(np.vstack([mixed, np.eye(count), quiet * mixed]))
+        alone, pulled = pulled[0], pulled[1:]
     rows = pulled[:-1]
     expected = np.einsum("k,ki->i", mixed, rows)
     findings: tuple[Finding, ...] = ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import numpy as np
 
@@ -31,6 +32,7 @@ class Task:
     nondet_tol: float = 0.0
     exact: ComplexStep | None = None  # of the numeric side, where its function takes complex numbers
     limits: Limits | None = None  # what the user said of the inputs' domain
+    role: Literal["own", "copy"] = "own"  # the program is the user's own, or float64 in place of a narrow format
 
 
 @dataclass(frozen=True, slots=True)

@@ -136,15 +136,10 @@ class Shelf:
         return (Way(COMPILED, compiled), *(() if self.fresh else (Way(COMPILED, renewed),)), Way(BATCHED, batched))
 
 
-def padded(layout: Layout, rows: Array, least: int = 0) -> Arrays:
+def padded(layout: Layout, rows: Array) -> Arrays:
     """The arrays of some rows, and further copies of the first row up to a size that may have been compiled already."""
-    return layout.arrays(rows, size_of(max(len(rows), least)) - len(rows))
-
-
-def size_of(rows: int) -> int:
-    """The size for which a batch of so many rows is compiled."""
-    grain = 1 << max(3, rows.bit_length() - DIGITS)
-    return rows + -rows % grain
+    grain = 1 << max(3, len(rows).bit_length() - DIGITS)
+    return layout.arrays(rows, -len(rows) % grain)
 
 
 def _form(call: UserCall, width: str) -> object:

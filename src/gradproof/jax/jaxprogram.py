@@ -12,7 +12,7 @@ import numpy as np
 from gradproof.batching import ELEMENTS, FEW_VALUES, Known, Lane, agree, outside
 from gradproof.errors import Unsupported
 from gradproof.jax.calls import Call, GradientCall, LinearizedCall, TangentCall, UserCall, refuse_other_outputs
-from gradproof.jax.families import Shelf, size_of
+from gradproof.jax.families import Shelf
 from gradproof.jax.leaves import rows_of
 from gradproof.jax.modes import unsupported_in_double
 from gradproof.jax.runs import Plain, Runs
@@ -122,6 +122,12 @@ class JaxProgram:
         """A pull that was made by itself, as the user would."""
         return self._lanes["pull"].known
 
+    @property
+    def pulls_in_batches(self) -> bool:
+        """Whether the first batch was believed, because it gave for that one what the plain pull had given."""
+        lane = self._lanes["pull"]
+        return lane.known is not None and lane.batched is True and not lane.reason
+
     def pull(self, cotangents: Array) -> Array:
         rows = rows_of(cotangents, self.value.size)
         result = np.empty((len(rows), self.point.size))
@@ -198,11 +204,9 @@ class JaxProgram:
     def _lean_on(self, native: JaxProgram) -> None:
         """What the native program has shown of a pull or a push suffices to believe in a batch here, which makes a
         plain call unnecessary: in float64 that would compile every operation by itself."""
-        for name, rows in (("pull", self.value.size), ("push", self.point.size)):
+        for name in ("pull", "push"):
             lane = self._lanes[name]
-            if size_of(rows + 2) <= lane.most:
-                lane.native = native._lanes[name]
-                self._runs.least[name] = rows + 2
+            lane.native, lane.few = native._lanes[name], 2
 
     def _derived_widened(self, origin: Origin) -> JaxProgram:
         wide = origin.program.widened()

@@ -23,8 +23,7 @@ Plain = Literal["eager", "values compiled", "compiled"]
 class Runs:
     """A call at a point. All methods run inside of the program's scope, and write their results into an array.
 
-    `plain` is how single rows run: as the user would run them, or compiled. `least` is the smallest batch of pulls, and
-    of pushes: one compilation then serves a single row and a whole Jacobian.
+    `plain` is how single rows run: as the user would run them, or compiled.
     """
 
     def __init__(self, call: Call, point: Array, tally: Tally, shelf: Shelf, plain: Plain) -> None:
@@ -35,7 +34,6 @@ class Runs:
         self.primals: dict[str, Array] = {}  # by mode: the value that came along with the derivative
         self._tally = tally
         self._plain: Plain = plain
-        self.least = {"pull": 0, "push": 0}
 
     def values(self, scope: AbstractContextManager[None]) -> Work:
         return Work(self.shelf.ways(self.values_compiled, self.values_batched), self.values_each, scope, rows="kept")
@@ -106,7 +104,7 @@ class Runs:
         )
 
     def pull_compiled(self, rows: Array, into: Array) -> None:
-        pulled = self.shelf.family.pull(tuple(self.arrays), tuple(padded(self.call.outputs, rows, self.least["pull"])))
+        pulled = self.shelf.family.pull(tuple(self.arrays), tuple(padded(self.call.outputs, rows)))
         self.call.inputs.write(pulled, into)
         self._tally.pulls += len(rows)
 
@@ -135,7 +133,7 @@ class Runs:
         return pushed.tangents
 
     def push_compiled(self, rows: Array, into: Array) -> None:
-        pushed = self.shelf.family.push(tuple(self.arrays), tuple(padded(self.call.inputs, rows, self.least["push"])))
+        pushed = self.shelf.family.push(tuple(self.arrays), tuple(padded(self.call.inputs, rows)))
         self.call.outputs.write(pushed, into)
         self._tally.pushes += len(rows)
 
