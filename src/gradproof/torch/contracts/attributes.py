@@ -19,8 +19,8 @@ from gradproof.program import Spot
 from gradproof.result import Finding, Place, Verdict
 from gradproof.torch.contracts.pulls import Gradients
 from gradproof.torch.contracts.subject import Subject
+from gradproof.torch.graph import Graph
 from gradproof.torch.leaves import dtype_name
-from gradproof.torch.modes import Graph, nodes
 from gradproof.torch.torchprogram import TorchProgram
 
 _SPARSE = (torch.sparse_coo, torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
@@ -143,4 +143,4 @@ def _metadata(edge: tuple[Any, int]) -> Any:
 
 def _python_nodes(graph: Graph) -> Iterator[Any]:
     """The nodes of custom Functions."""
-    return (node for node in nodes(graph.values) if isinstance(node, torch.autograd.function.BackwardCFunction))
+    return (node for node in graph.nodes if isinstance(node, torch.autograd.function.BackwardCFunction))

@@ -16,7 +16,7 @@ from gradproof.program import Leaf, Spot
 from gradproof.result import Finding, Place, Verdict
 from gradproof.torch.calls import UserCall
 from gradproof.torch.contracts.subject import Elsewhere, Subject
-from gradproof.torch.modes import OPERATOR
+from gradproof.torch.graph import OPERATOR
 
 HINT = "Look at the vmap rule: the batch dimension may be anywhere (in_dims), and inputs without one are not batched."
 

@@ -77,7 +77,7 @@ def traced(func: Callable[..., Any], inputs: Any, options: Options) -> TorchProg
     if options.check_forward_ad and any(point.layout is MKLDNN for point in program.graph.points):
         raise ValueError("MKLDNN inputs are not support for forward AD gradcheck. Pass dense inputs, or leave it out.")
     check_layouts(call.layouts)
-    if program.overwrites:
+    if program.traced.writes:
         _call_with_leaves(program, arguments)
     return program
 
