@@ -217,18 +217,22 @@ def _between_modes(task: Task, analytic: dict[str, Array], gathered: Gathered) -
 
 def _rows(task: Task) -> tuple[Array, tuple[Finding, ...]]:
     """The Jacobian by reverse mode, as (N, M), and what the contract says about the pulls. One mixed cotangent of
-    signed, unequal entries is pulled alone, as the user would, or else first; the same, but small, comes last."""
+    signed, unequal entries is pulled alone, as the user would; of a copy in float64 it rides along with the rows, as the
+    same does everywhere, but small."""
     program = task.program
     count = program.value.size
     mixed = combination(count, task.generator) * np.abs(signed(task.generator, count))
     quiet = loudness(program).quiet
+    cotangents = np.zeros((count + 2, count))
+    np.fill_diagonal(cotangents, 1.0)
+    cotangents[-2], cotangents[-1] = quiet * mixed, mixed
     if task.role == "own":
         alone = program.pull(mixed[None])[0]
-        pulled = program.pull(np.vstack([np.eye(count), quiet * mixed]))
+        pulled = program.pull(cotangents[:-1])
     else:
-        pulled = program.pull(np.vstack([mixed, np.eye(count), quiet * mixed]))
-        alone, pulled = pulled[0], pulled[1:]
-    rows = pulled[:-1]
+        pulled = program.pull(cotangents)
+        alone = pulled[-1]
+    rows = pulled[:count]
     expected = np.einsum("k,ki->i", mixed, rows)
     findings: tuple[Finding, ...] = ()
     if "linear" in task.contracts:
@@ -238,9 +242,9 @@ def _rows(task: Task) -> tuple[Array, tuple[Finding, ...]]:
         if not findings:
             quietly = None if size is None else quiet * size
             findings = check_linear(
-                program, quiet * mixed, pulled[-1], quiet * expected, task.tolerance, task.nondet_tol, quietly
+                program, cotangents[-2], pulled[count], quiet * expected, task.tolerance, task.nondet_tol, quietly
             )
-    return np.ascontiguousarray(rows.T), findings
+    return rows.T, findings
 
 
 def _probe(task: Task, plan: Plan, settings: Settings) -> Gathered:

@@ -122,10 +122,13 @@ class Offers:
     words: tuple[tuple[str, str], ...] = ()
 
 
+NOTHING_MORE = Offers()
+
+
 def offers_of(program: Program) -> Offers:
     """A program says so by an attribute `offers`; one without it offers nothing more."""
     found = getattr(program, "offers", None)
-    return found if isinstance(found, Offers) else Offers()
+    return found if isinstance(found, Offers) else NOTHING_MORE
 
 
 def rule_of(program: Program) -> Program:

@@ -17,9 +17,9 @@ FILES = sorted(SOURCE.rglob("*.py"))
 # A module may import from its own row and from the rows above it. A new module needs a place here.
 LAYERS = (
     ("errors", "program", "cases", "selection", "streams", "environment", "collect", "arrays", "codes", "verdict"),
-    ("precision", "settings", "norms", "batching", "paths", "bounds", "spaces", "wrapped"),
+    ("precision", "settings", "norms", "sizes", "batching", "paths", "bounds", "spaces", "wrapped"),
     ("picture",),
-    ("table",),
+    ("table", "finding"),
     ("result", "metered", "confined", "around"),
     ("reference",),
     ("agreement",),

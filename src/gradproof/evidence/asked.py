@@ -12,6 +12,7 @@ from gradproof.norms import rms
 from gradproof.precision import of
 from gradproof.program import Array, Leaf, Program
 from gradproof.reference.steps import signed
+from gradproof.sizes import size_of, sizes_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ def cotangents(task: Task, probes: int) -> Asked:
     both = _rounded(np.outer((1.0, loudness(program).quiet), mixed), outputs)
     if probes == 0:
         rows = np.vstack([np.eye(count), both])
-        alike, sizes = [leaf.span for leaf in outputs], [rms(program.value[leaf.span]) for leaf in outputs]
+        alike, sizes = [leaf.span for leaf in outputs], [size_of(program, leaf) for leaf in outputs]
     else:
         parts = np.vstack([restricted(one, leaf.span) for one in drawn for leaf in outputs])
         rows = np.vstack([_rounded(parts, outputs), both])
@@ -47,7 +48,7 @@ def cotangents(task: Task, probes: int) -> Asked:
 def _size(cotangents: Array, program: Program) -> float:
     """Of the values that are asked for: one that is infinite counts only where it is."""
     rows, k = np.nonzero(cotangents)
-    return rms(cotangents[rows, k] * program.value[k])
+    return rms(cotangents[rows, k] * sizes_of(program)[k])
 
 
 def tangents(task: Task, probes: int) -> Asked:

@@ -16,12 +16,13 @@ from gradproof.evidence.asked import Asked, cotangents, tangents
 from gradproof.evidence.gathered import Task
 from gradproof.evidence.scales import least
 from gradproof.evidence.sides import Block, Sides
-from gradproof.norms import largest, rms
+from gradproof.norms import largest
 from gradproof.precision import Precision, coarsest
 from gradproof.program import Array, Leaf, leaf_at
 from gradproof.reference.rounding import Excess, Pair, excess, neighbours, off
 from gradproof.reference.steps import signed
 from gradproof.result import Place
+from gradproof.sizes import size_of
 
 # Rows whose excess is traced to its cause, the worst ones first.
 TRACED = 4
@@ -111,7 +112,7 @@ def _forward(task: Task, probes: int, known: Array | None) -> Departure | None:
     asked = tangents(task, probes)
     longest = largest(asked.rows)
     blocks = tuple(
-        Block(output.span, rows, least(program, leaf, form) * rms(program.value[output.span]) * longest)
+        Block(output.span, rows, least(program, leaf, form) * size_of(program, output) * longest)
         for output in program.outputs
         for rows, leaf in zip(asked.alike, program.inputs, strict=True)
     )

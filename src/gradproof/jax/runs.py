@@ -36,13 +36,13 @@ class Runs:
         self._plain: Plain = plain
 
     def values(self, scope: AbstractContextManager[None]) -> Work:
-        return Work(self.shelf.ways(self.values_compiled, self.values_batched), self.values_each, scope, rows="kept")
+        return Work(self.shelf.ways(self.values_compiled, self.values_batched), self.values_each, scope)
 
     def pulls(self, scope: AbstractContextManager[None]) -> Work:
-        return Work(self.shelf.ways(self.pull_compiled, self.pull_batched), self.pull_each, scope, rows="kept")
+        return Work(self.shelf.ways(self.pull_compiled, self.pull_batched), self.pull_each, scope)
 
     def pushes(self, scope: AbstractContextManager[None]) -> Work:
-        return Work(self.shelf.ways(self.push_compiled, self.push_batched), self.push_each, scope, rows="kept")
+        return Work(self.shelf.ways(self.push_compiled, self.push_batched), self.push_each, scope)
 
     # Values.
 

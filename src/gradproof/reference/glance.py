@@ -50,8 +50,8 @@ SUSPICIOUS = 1e-3
 
 @dataclass(frozen=True, slots=True)
 class Glance:
-    """Along each displacement: the central difference, how much the slopes from left and right differ, and what
-    rounding alone may add to the first. Arrays (k, M)."""
+    """Along each displacement: the central difference, how much the slopes from left and right differ (k, M), and what
+    rounding alone may add to the first (M,)."""
 
     slope: Array
     bend: Array
@@ -82,7 +82,7 @@ def glance(field: Field, displacements: Array, strictness: Strictness) -> Glance
     bend -= field.value
     bend -= field.value
     np.abs(bend, out=bend)
-    return Glance(slope, bend, np.broadcast_to(FLOOR_FACTOR * field.floor, slope.shape), strictness)
+    return Glance(slope, bend, FLOOR_FACTOR * field.floor, strictness)
 
 
 @np.errstate(invalid="ignore", over="ignore")
@@ -104,7 +104,7 @@ def glance_sums(program: Program, cotangent: Array, displacement: Array, strictn
         [rows_weighed(rows[:, leaf.span], cotangent[leaf.span])[0] for leaf in program.outputs]
         for rows in (slope, bend)
     ]
-    floor = FLOOR_FACTOR * by_leaf(program, cotangent).floor[None]
+    floor = FLOOR_FACTOR * by_leaf(program, cotangent).floor
     return Glance(np.array([sums[0]]), np.abs(np.array([sums[1]])), floor, strictness), suspicious
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from gradproof.batching import ELEMENTS, FEW_VALUES, Known, Lane, Way, Work, outside
+from gradproof.batching import ELEMENTS, FEW_VALUES, Known, Lane, Runner, Way, Work, outside
 from gradproof.errors import Unsupported, first_line
 from gradproof.program import Array, Leaf, Skipped, Tally, read_only
 from gradproof.torch.calls import Call, UserCall, double
@@ -58,7 +58,6 @@ class TorchProgram:
             "pull": Lane("pull", most, roundoff),
             "push": Lane("push", most, roundoff),
         }
-        self._evaluation = Work((Way("vmap", self._values_many),), self._values_each, self.scope)
         if self._streams:
             self._lanes["values"].refuse("the function draws random numbers")
         if call.forms.reason:
@@ -70,6 +69,11 @@ class TorchProgram:
     def known(self) -> Known | None:
         """A cotangent that was pulled alone, and its gradient."""
         return self._lanes["pull"].known
+
+    @property
+    def pulled_twice(self) -> bool:
+        """Whether it was pulled again in a batch that agrees with it to the last digits."""
+        return self.known is not None and self._lanes["pull"].batched is True
 
     @property
     def graph(self) -> Graph:
@@ -92,6 +96,14 @@ class TorchProgram:
     @property
     def batched(self) -> bool:
         return self._lanes["values"].works(self._point, self.value.size, self._evaluation)
+
+    @property
+    def _evaluation(self) -> Work:
+        return self._work("vmap", self._values_many, self._values_each)
+
+    def _work(self, way: str, many: Runner, each: Runner) -> Work:
+        """Made anew each time: kept, it would hold the program, which then outlives its last user."""
+        return Work((Way(way, many),), each, self.scope)
 
     def values(self, points: Array) -> Array:
         rows = rows_of(points, self._point.size)
@@ -121,7 +133,7 @@ class TorchProgram:
         result = np.empty((len(rows), self._point.size))
         with self.scope:
             move_on(self._streams)
-            self._lanes["pull"].run(rows, result, Work((Way("batched", self._pull_many),), self._pull_each, self.scope))
+            self._lanes["pull"].run(rows, result, self._work("batched", self._pull_many, self._pull_each))
         self._lanes["pull"].remember(rows, result)
         return result
 
@@ -132,9 +144,7 @@ class TorchProgram:
             raise self._no_push
         try:
             with self.scope, torch.enable_grad():
-                self._lanes["push"].run(
-                    rows, result, Work((Way("vmap", self._push_many),), self._push_each, self.scope)
-                )
+                self._lanes["push"].run(rows, result, self._work("vmap", self._push_many, self._push_each))
         except Unsupported as unsupported:
             self._no_push = unsupported
             raise

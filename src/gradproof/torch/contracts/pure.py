@@ -28,6 +28,8 @@ def _forward(subject: Subject) -> tuple[Finding, ...]:
 
 
 def _backward(subject: Subject) -> tuple[Finding, ...]:
+    if not subject.written:
+        return ()
     first = subject.first
     found: list[tuple[Any, str]] = [*first.watch.overwritten]
     found += [(None, f"the incoming gradient of {path}") for path in first.spoiled]

@@ -11,10 +11,10 @@ from gradproof.errors import GradcheckError
 from gradproof.recording import told
 from gradproof.torch.adapter import program_of
 from gradproof.torch.calls import UserCall
-from gradproof.torch.dropin.entry import as_tuple, check_inputs, check_layouts
+from gradproof.torch.dropin.entry import as_tuple, check_inputs, check_layouts, check_returned_tensors
 from gradproof.torch.dropin.judge import Case, judge
 from gradproof.torch.dropin.options import Options, accepts_older_spelling
-from gradproof.torch.forms import MKLDNN, Meaning
+from gradproof.torch.forms import MKLDNN
 from gradproof.torch.torchprogram import TorchProgram
 from gradproof.torch.tree import flatten
 
@@ -70,12 +70,12 @@ def traced(func: Callable[..., Any], inputs: Any, options: Options) -> TorchProg
     check_inputs(arguments)
     if not callable(func):
         raise TypeError(f"func must be callable: a {type(func).__name__} object is not callable")
-    meaning = Meaning.MASKED if options.masked else Meaning.ALL
-    program = program_of(func, arguments, meaning=meaning)
+    program = program_of(func, arguments, meaning=options.meaning)
     call = program.call
     assert isinstance(call, UserCall)
     if options.check_forward_ad and any(point.layout is MKLDNN for point in program.graph.points):
         raise ValueError("MKLDNN inputs are not support for forward AD gradcheck. Pass dense inputs, or leave it out.")
+    check_returned_tensors(call)
     check_layouts(call.layouts)
     if program.traced.writes:
         _call_with_leaves(program, arguments)
