@@ -93,13 +93,14 @@ def _repeat(
 
 def _timed(case: Case, candidate: Candidate, checkers: Mapping[str, Checker], limit: float) -> tuple[Judgement, float]:
     checker = checkers[candidate.checker]
-    before = time.perf_counter()
+    # Not the process's time: while a timer of it runs, Linux brings that up to date in ticks of 4 ms only.
+    before = time.thread_time()
     try:
         with _time_limit(limit):
             judgement = case.judge(checker, candidate.mode)
     except _TimeIsUp:
         return Judgement("timeout", f"gave up after {limit:g} s", 0), limit
-    return judgement, time.perf_counter() - before
+    return judgement, time.thread_time() - before
 
 
 def _warm_up(case: Case) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import torch
 
 from gradproof.program import Skipped, leaves
+from gradproof.torch.batchrules import by_rules
 from gradproof.torch.calls import Call, Tensors
 from gradproof.torch.captured import put_back
 from gradproof.torch.leaves import Layout
@@ -28,6 +29,7 @@ class GradientCall:
         self._kept = [i for i in range(count) if cotangents is None or _is_leaf(cotangents[i])]
         self.modules = inner.modules
         self.forms = inner.forms  # its inputs come first
+        self._captured = inner.forms.captured
         self._count = len(inner.inputs.leaves)
         self.inputs = _renamed(
             [(leaf.path, inner.inputs, i) for i, leaf in enumerate(inner.inputs.leaves)]
@@ -40,13 +42,14 @@ class GradientCall:
         return self._gradients(self._inner.one, leaves)
 
     def many(self, leaves: Tensors) -> Tensors:
-        return self._gradients(self._inner.many, leaves)
+        # A loop inside the batch would take each row out of it: in reverse, every row then costs as much as the batch.
+        with by_rules():
+            return self._gradients(self._inner.many, leaves)
 
     def _gradients(self, run: Callable[[Tensors], Tensors], leaves: Tensors) -> Tensors:
-        captured = self.forms.captured
-        if not captured:
+        if not self._captured:
             return self._pulled(run, leaves)
-        with put_back(captured):  # the reverse pass needs the tensors where the evaluation had them
+        with put_back(self._captured):  # the reverse pass needs the tensors where the evaluation had them
             return [gradient.clone() for gradient in self._pulled(run, leaves)]
 
     def _pulled(self, run: Callable[[Tensors], Tensors], leaves: Tensors) -> Tensors:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -216,3 +217,26 @@ def test_a_gradient_that_the_engine_sums_to_the_right_shape(ours: Checker, their
     missed_by_torch(theirs, fn, leaf(3), fast_mode=fast)
     with pytest.warns(UserWarning, match="incorrect size.*the engine sums it"):
         assert ours.gradcheck(fn, (leaf(3),), fast_mode=fast)
+
+
+class _Doubled(Function):
+    """2x, whose backward is a Function of its own with a gradient that has one dimension too many."""
+
+    @staticmethod
+    def forward(ctx: Any, g: Tensor) -> Tensor:
+        return g * 2
+
+    @staticmethod
+    def backward(ctx: Any, h: Tensor) -> Any:
+        return (2 * h)[None]
+
+
+def test_the_same_at_second_order(ours: Checker, theirs: Checker, fast: bool) -> None:
+    fn = derived(lambda x: x * 2, lambda g, x: _Doubled.apply(g))
+    assert theirs.gradgradcheck(fn, (leaf(3),), raise_exception=False, fast_mode=fast) is True
+    with pytest.warns(UserWarning, match="incorrect size.*the engine sums it"):
+        assert ours.gradgradcheck(fn, (leaf(3),), fast_mode=fast)
+    right = derived(lambda x: x * 2, lambda g, x: 2 * g)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert ours.gradgradcheck(right, (leaf(3),), fast_mode=fast)

@@ -172,3 +172,21 @@ def test_an_even_split_between_three_passes(ours: Checker, fast: bool, reduce: A
         passes(ours.gradcheck, lambda x: reduce(x, 0), x, fast_mode=fast)
         everywhere = derived(lambda x: reduce(x, 0), lambda g, x: g * torch.full_like(x, 2.0))
         fails(ours, "", everywhere, x, fast_mode=fast)
+
+
+def test_a_function_that_reads_the_memory_around_its_argument(checker: Checker, fast: bool) -> None:
+    around = leaf(20).detach()
+    x = around[5:15].requires_grad_()
+
+    def beyond(scale: Any) -> Any:
+        return lambda x: scale(x.as_strided((2, 3), (3, 1), 12)) * x[0]
+
+    passes(checker.gradcheck, beyond(torch.sin), x, fast_mode=fast)
+    fails(checker, MISMATCH, beyond(square(3.0)), x, fast_mode=fast)
+    assert torch.equal(around, leaf(20).detach())
+
+
+def test_a_view_that_leaves_all_memory_raises_as_it_does_in_the_users_call(checker: Checker) -> None:
+    for x in (leaf(4), leaf(8).detach()[2:6].requires_grad_()):
+        with pytest.raises(RuntimeError, match="out of bounds for storage"):
+            checker.gradcheck(lambda x: x.as_strided((2, 3), (3, 1), 12), x)

@@ -149,6 +149,20 @@ def test_float32_sparse(checker: Checker, fast: bool) -> None:
         passes(checker.gradcheck, right, x, masked=False, atol=0.1, fast_mode=fast)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, F64])
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr, torch.sparse_csc])
+@pytest.mark.filterwarnings("ignore:Input #0", "ignore:Sparse")
+def test_a_masked_rule_is_wrong_also_where_every_entry_happens_to_be_stored(
+    ours: Checker, fast: bool, layout: torch.layout, dtype: torch.dtype
+) -> None:
+    x = leaf(3, 4).detach().to(dtype).to_sparse(layout=layout).requires_grad_()
+    assert ours.gradcheck(Tensor.to_dense, x, masked=True, fast_mode=fast)
+    fails(ours, "drops the gradient of entries of args.0. that are not stored", Tensor.to_dense, x, fast_mode=fast)
+    assert ours.gradcheck(lambda x: x.to_dense(masked_grad=False).sin(), x, fast_mode=fast)
+    # Zero is outside of its domain; the numbers have to do.
+    assert ours.gradcheck(lambda x: 1 / x.to_dense(masked_grad=False), x, fast_mode=fast)
+
+
 def test_the_path_of_a_sparse_entry(ours: Checker, fast: bool) -> None:
     weight = torch.ones(4, 4, dtype=F64)
     weight[2, 1] = 3.0

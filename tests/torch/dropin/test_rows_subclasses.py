@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 from torch.overrides import is_tensor_like
-from twins import F64, Checker, fails, leaf, passes, square
+from twins import F64, Checker, derived, fails, leaf, passes, square
+
+from gradproof.torch import GradcheckError, gradcheck, gradgradcheck
 
 MISMATCH = "Jacobian mismatch for output 0 with respect to input 0"
 
@@ -159,12 +162,15 @@ def _wrapping(func: Any) -> Any:
     return call
 
 
-def test_tensor_likes_are_let_through(checker: Checker, fast: bool, request: pytest.FixtureRequest) -> None:
-    if checker.name == "gradproof":
-        request.applymarker(pytest.mark.xfail(reason="objects that are no tensors cannot be differentiated yet"))
+def _likes() -> tuple[Like, Like]:
     a, b = Like(torch.tensor(5.0, dtype=F64)), Like(torch.tensor(6.0, dtype=F64))
     a.requires_grad = True
     b.requires_grad = True
+    return a, b
+
+
+def test_tensor_likes_are_let_through(checker: Checker, fast: bool) -> None:
+    a, b = _likes()
     assert is_tensor_like(a)
     for check in (checker.gradcheck, checker.gradgradcheck):
         assert check(torch.add, (a, b), raise_exception=False, check_batched_grad=False, fast_mode=fast) in (
@@ -172,3 +178,34 @@ def test_tensor_likes_are_let_through(checker: Checker, fast: bool, request: pyt
             False,
         )
     assert a.__dict__["data_inside"].item() == 5.0
+
+
+def test_tensor_likes_are_judged(fast: bool) -> None:
+    """torch lets them through, but its verdict is an accident of what the object does with its loops."""
+    for check in (gradcheck, gradgradcheck):
+        assert check(lambda a, b: a * a * b + b, _likes(), fast_mode=fast)
+
+    def on_the_inside(fn: Callable[[Tensor], Tensor]) -> Callable[[Any, Any], Any]:
+        return lambda a, b: torch.mul(_wrap(fn(_unwrap(a))), b)
+
+    seen: list[type] = []
+
+    def looked_at(a: Any, b: Any) -> Any:
+        seen.append(type(a))
+        return on_the_inside(square())(a, b)
+
+    assert gradcheck(looked_at, _likes(), fast_mode=fast)
+    assert set(seen) == {Like}
+    with pytest.raises(GradcheckError, match=MISMATCH):
+        gradcheck(on_the_inside(square(3.0)), _likes(), fast_mode=fast)
+    forgets = derived(lambda x: x * x, lambda g, x: 2 * x.detach() * g)
+    with pytest.raises(GradcheckError, match=MISMATCH):
+        gradgradcheck(on_the_inside(forgets), _likes(), fast_mode=fast)
+
+
+def test_a_tensor_like_beside_a_tensor(fast: bool) -> None:
+    a, _ = _likes()
+    x = leaf(3)
+    assert gradcheck(lambda a, x, n: (torch.mul(a, x) * n, x.sum()), (a, x, 2), fast_mode=fast)
+    with pytest.raises(GradcheckError, match=r"Numerical gradient|Jacobian mismatch"):
+        gradcheck(lambda a, x: torch.mul(a.detach(), x), (a, x), fast_mode=fast)

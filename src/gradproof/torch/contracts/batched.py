@@ -15,20 +15,30 @@ from gradproof.errors import GradcheckError
 from gradproof.program import Spot
 from gradproof.reference.steps import signed
 from gradproof.result import Finding, Place, Verdict
-from gradproof.torch.contracts.pulls import numbers, pull, random_cotangents
+from gradproof.torch.contracts.pulls import Gradients, numbers, pull, random_cotangents
 from gradproof.torch.torchprogram import TorchProgram
 
 REVERSE = "gradcheck or gradgradcheck failed while testing batched gradient computation"
 FORWARD = "gradcheck failed while testing batched gradient computation with forward-mode AD"
 
 
-def check_batched_pull(program: TorchProgram, generator: np.random.Generator) -> tuple[Finding, ...]:
-    """Two cotangents for all outputs, looped and as one batch; where that raises, for each output by itself."""
+# The rows of a first batch are these multiples of one: exact, so that what they give alone is known from that one.
+MULTIPLES = (1.0, -2.0)
+
+
+def check_batched_pull(
+    program: TorchProgram, cotangents: Sequence[torch.Tensor], gradients: Gradients, generator: np.random.Generator
+) -> tuple[Finding, ...]:
+    """Two cotangents for all outputs as one batch; `gradients` are those of `cotangents`. Where that raises, each
+    output by itself; where it differs, two that have nothing to do with each other, looped as well."""
     if not any(value.requires_grad for value in program.graph.values):
         return ()
-    rows = [random_cotangents(program, generator) for _ in range(2)]
+    rows = [[factor * one for one in cotangents] for factor in MULTIPLES]
+    looped = [[None if one is None else factor * numbers(one) for one in gradients] for factor in MULTIPLES]
     try:
-        return _compared(program, rows, None)
+        if _first_differing(program, rows, looped, None) is None:
+            return ()
+        return _compared(program, [random_cotangents(program, generator) for _ in rows], None)
     except RuntimeError:
         for output in range(len(program.outputs)):
             try:
@@ -41,36 +51,47 @@ def check_batched_pull(program: TorchProgram, generator: np.random.Generator) ->
 
 
 def _compared(program: TorchProgram, rows: Sequence[Sequence[torch.Tensor]], only: int | None) -> tuple[Finding, ...]:
-    looped = [pull(program, row, only=only) for row in rows]
+    i = _first_differing(program, rows, [pull(program, row, only=only) for row in rows], only)
+    if i is None:
+        return ()
+    path = program.inputs[i].path
+    hint = "Look for operations in backward that mix the rows of a batch, or write a vmap rule."
+    return (Finding("vmap", Verdict.WRONG, Place(None, Spot(path)), _differs(REVERSE, path), hint),)
+
+
+def _first_differing(
+    program: TorchProgram, rows: Sequence[Sequence[torch.Tensor]], looped: Sequence[Gradients], only: int | None
+) -> int | None:
+    """The first input whose gradients are others in a batch."""
     batch = [torch.stack(column) for column in zip(*rows, strict=True)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         batched = pull(program, batch, only=only, batched=True)
-    for i, leaf in enumerate(program.inputs):
-        if not _agree(batched[i], [row[i] for row in looped]):
-            hint = "Look for operations in backward that mix the rows of a batch, or write a vmap rule."
-            return (Finding("vmap", Verdict.WRONG, Place(None, Spot(leaf.path)), _differs(REVERSE, leaf.path), hint),)
-    return ()
+    inputs = range(len(program.inputs))
+    return next((i for i in inputs if not _agree(batched[i], [row[i] for row in looped])), None)
 
 
 def check_batched_push(program: TorchProgram, generator: np.random.Generator) -> tuple[Finding, ...]:
-    """For each input two tangents, looped and as one batch."""
+    """For each input two tangents, as one batch and looped."""
     with torch.enable_grad():
         points = [point.detach() for point in program.graph.points]
         for i, leaf in enumerate(program.inputs):
-            drawn = [program.call.inputs.single(signed(generator, program.point.size)) for _ in range(2)]
-            tangents = [program.call.forms.arguments(row)[i] for row in drawn]
+            drawn = program.call.inputs.single(signed(generator, program.point.size))
+            tangent = program.call.forms.arguments(drawn)[i]
 
             def push(tangent: torch.Tensor, i: int = i) -> tuple[torch.Tensor, ...]:
                 return _push(program, points, i, tangent)
 
-            looped = [push(tangent) for tangent in tangents]
+            alone = push(tangent)
+            tangents = [factor * tangent for factor in MULTIPLES]
             try:
                 batched = _vmap()(push)(torch.stack(tangents))
             except RuntimeError as error:
                 raise GradcheckError(_raised(FORWARD, error, "check_batched_forward_grad=False")) from error
-            for output, together, *alone in zip(program.outputs, batched, *looped, strict=True):
-                if not _agree(together, alone):
+            for k, output in enumerate(program.outputs):
+                if _agree(batched[k], [factor * alone[k] for factor in MULTIPLES]):
+                    continue
+                if not _agree(batched[k], [push(tangent)[k] for tangent in tangents]):
                     place = Place(Spot(output.path), Spot(leaf.path))
                     hint = "Look for operations in jvp that mix the rows of a batch, or write a vmap rule."
                     return (Finding("vmap", Verdict.WRONG, place, _differs(FORWARD, output.path), hint),)

@@ -88,15 +88,15 @@ def _no_pull(subject: Subject) -> str:
 
 def check_contracts(program: TorchProgram, terms: Terms) -> Kept:
     """Hold the program to all of them that are wanted and apply. A contract that cannot be run says so in a note."""
-    if not any(value.requires_grad for value in program.traced.values):
+    wanted = [contract for contract in ALWAYS if contract.name in terms.names]
+    special = [contract for contract in _for_rules(terms) if contract.name in terms.names]
+    if not (wanted or special) or not any(value.requires_grad for value in program.traced.values):
         return Kept()
     subject = Subject(
         program, terms.generator, slack_for(program, terms.tolerance.relative), terms.nondet_tol, terms.reach
     )
     if program.pulled_twice and not (terms.by_hand or subject.written):
         return Kept(check_pure(subject) if "pure" in terms.names else (), (f"{ONE_PULL}{_enough(subject, terms)}",))
-    wanted = [contract for contract in ALWAYS if contract.name in terms.names]
-    special = [contract for contract in _for_rules(terms) if contract.name in terms.names]
     away = [contract.name for contract in special if contract.name in AWAY and terms.reach == "point"]
     findings: list[Finding] = []
     notes: list[str] = []

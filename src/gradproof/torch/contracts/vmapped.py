@@ -14,6 +14,7 @@ from torch import Tensor
 
 from gradproof.program import Leaf, Spot
 from gradproof.result import Finding, Place, Verdict
+from gradproof.torch.batchrules import by_rules
 from gradproof.torch.calls import UserCall
 from gradproof.torch.contracts.subject import Elsewhere, Subject
 from gradproof.torch.graph import OPERATOR
@@ -111,14 +112,8 @@ def _batched(call: UserCall, row: Rows, batch: Sequence[Tensor]) -> tuple[Tensor
 
 
 def _by_rules(run: Callable[..., Any], batch: Sequence[Tensor]) -> Any:
-    """Raises where an operator has no rule: torch would loop over the rows then, and warn that this is slow."""
-    torch_c: Any = torch._C._functorch
-    before = torch_c._is_vmap_fallback_enabled()
-    torch_c._set_vmap_fallback_enabled(False)  # noqa: FBT003
-    try:
+    with by_rules():
         return run(*batch)
-    finally:
-        torch_c._set_vmap_fallback_enabled(before)
 
 
 def _plain(call: UserCall) -> Callable[..., tuple[Tensor, ...]]:

@@ -24,6 +24,7 @@ from gradproof.settings import Effort, Tolerance
 from gradproof.torch.contracts.any_cotangent import check_any_cotangent
 from gradproof.torch.contracts.attributes import check_looks, check_returned
 from gradproof.torch.contracts.batched import check_batched_pull, check_batched_push
+from gradproof.torch.contracts.patterns import check_patterns
 from gradproof.torch.contracts.pulls import Gradients, random_cotangents
 from gradproof.torch.contracts.reentrant import WORDS as NOT_REENTRANT
 from gradproof.torch.contracts.reentrant import check_reentrant
@@ -38,8 +39,9 @@ from gradproof.torch.torchprogram import TorchProgram
 
 # A fast check that ends in doubt is repeated entry by entry if the Jacobian has at most so many.
 ENTRIES = 2**20
-# A Jacobian that takes no more calls than this is looked at entry by entry in fast mode too: probes cost as much.
-TINY = 6
+# A Jacobian of no more rows than this is looked at entry by entry in fast mode too: probes take as many calls. With
+# batches a larger one still takes as few.
+TINY, SMALL = 40, 160
 # A Jacobian of more entries than this is not looked at entry by entry in slow mode either, but by so many probes: its
 # arrays would fill the memory, and a probe overlooks no entry that slow mode would see.
 MOST_ENTRIES, SEVERAL = 2**23, 4
@@ -97,7 +99,7 @@ def _judge_contracts(
     if not options.check_backward_ad:
         return
     if options.check_batched_grad:
-        _raise_for(check_batched_pull(program, generator), case)
+        _raise_for(check_batched_pull(program, cotangents, gradients, generator), case)
     _raise_for(check_looks(program, gradients), case)
     _raise_for(check_zero(program, options.meaning), case)
     if options.check_undefined_grad:
@@ -108,6 +110,7 @@ def _judge_contracts(
         subject = Subject(program, generator, ROUNDINGS * roundoff, options.nondet_tol)
         subject.cotangents, subject.first = cotangents, First(gradients, Watch(()), [])
         _raise_for(check_each_alone(subject), case)
+        _raise_for(check_patterns(subject), case)
 
 
 def _judge_undefined(case: Case, cotangents: list[torch.Tensor]) -> None:
@@ -165,8 +168,10 @@ def _checked(case: Case) -> Result:
 
 
 def _effort(program: TorchProgram, options: Options) -> Effort:
-    if options.fast_mode and 2 * program.point.size + program.value.size > TINY:
-        return 1
+    if options.fast_mode:
+        rows = 2 * program.point.size + program.value.size
+        if rows > TINY and not (rows <= SMALL and program.batched):
+            return 1
     return "exhaustive" if program.point.size * program.value.size <= MOST_ENTRIES else SEVERAL
 
 
@@ -187,12 +192,16 @@ def _fails(finding: Finding, result: Result) -> bool:
 
 
 def _beyond(comparison: Comparison, tolerance: Tolerance | None) -> bool:
-    """A block that cannot be told passes only if it is within the tolerance all the same."""
+    """A block that cannot be told passes only if it is within the tolerance all the same, which is then the one that
+    torch would hold it to: its own absolute part does not shrink with the block."""
     if comparison.verdict is not Verdict.UNDECIDED:
         return False
-    relative = 0.0 if tolerance is None else tolerance.relative
+    granted = comparison.tolerance
+    if tolerance is not None:
+        absolute = tolerance.ceiling if tolerance.ceiling < float("inf") else 0.0
+        granted = np.maximum(granted, absolute + tolerance.relative * np.abs(comparison.numeric))
     with np.errstate(invalid="ignore"):
-        within = comparison.deviation <= np.maximum(comparison.tolerance, relative * np.abs(comparison.numeric))
+        within = comparison.deviation <= granted
     return not bool(np.all(within | (comparison.bar <= comparison.tolerance)))
 
 
