@@ -62,7 +62,8 @@ def _glance(task: Task, field: Field, analytic: dict[str, Array]) -> Glanced:
 def columns(task: Task) -> Array:
     """The Jacobian by forward mode, as (N, M). A tangent that moves everything is pushed alone, as the user would: an
     adapter can hold a batch against it, which a single coordinate would not test."""
-    task.program.push(signed(task.generator, task.steps.size)[None])
+    if task.role == "own":
+        task.program.push(signed(task.generator, task.steps.size)[None])
     return task.program.push(np.eye(task.steps.size))
 
 
