@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import re
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -62,6 +64,7 @@ def forward(
     tangents: Sequence[torch.Tensor],
 ) -> list[torch.Tensor | None]:
     """J u. Where a value has no tangent: None."""
+    _load_rules()
     try:
         with forward_ad.dual_level():
             duals = [_dual(x, u) for x, u in zip(points, tangents, strict=True)]
@@ -70,6 +73,15 @@ def forward(
         if isinstance(error, NotImplementedError) or _NO_FORWARD.search(str(error)):
             raise Unsupported(first_line(error)) from error
         raise
+
+
+@functools.cache
+def _load_rules() -> None:
+    """The first dual number in a process makes torch load some of its rules, and warn (2.13) of how it does so. That is
+    not for the user to hear."""
+    with warnings.catch_warnings(), forward_ad.dual_level():
+        warnings.simplefilter("ignore")
+        _dual(torch.zeros(()), torch.zeros(()))
 
 
 def _dual(point: torch.Tensor, tangent: torch.Tensor) -> torch.Tensor:
