@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatch
 
-import jax
 from rich.console import Console
 
 import gradproof
@@ -21,8 +20,6 @@ from gradproof.jax.catalogue import JaxCatalogue
 
 DTYPES = ("float64", "float32")
 SEED = 0
-# JAX keeps all that it compiles, some megabytes for each function: forget it after so many of them.
-CLEARED = 25
 
 
 @dataclass(frozen=True)
@@ -66,8 +63,6 @@ def main() -> int:
     counts: dict[str, Counter[str]] = {dtype: Counter() for dtype in dtypes}
     for cases in zip(*(chosen(dtype, options.patterns) for dtype in dtypes), strict=True):
         outcomes = [outcome(case) for case in cases]
-        if len(table.rows) % CLEARED == 0:
-            jax.clear_caches()
         for dtype, one in zip(dtypes, outcomes, strict=True):
             counts[dtype][one.verdict] += 1
             if one.why:

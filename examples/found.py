@@ -39,6 +39,13 @@ def cholesky_inverse() -> tuple[Tensor, Tensor]:
 
 
 def logcumsumexp() -> tuple[Tensor, Tensor]:
+    """Forward mode, where a later number is much larger: the first output is the first input."""
+    x = torch.tensor([0.0, 40.0], dtype=F64)
+    along = torch.tensor([1.0, 0.0], dtype=F64)
+    return pushed(lambda x: torch.logcumsumexp(x, 0), x, along), slope(lambda x: torch.logcumsumexp(x, 0), x, along)
+
+
+def logcumsumexp_complex() -> tuple[Tensor, Tensor]:
     """Forward mode, at numbers whose exponential overflows; the function itself takes care of that."""
     x = torch.tensor([1000.0, 999.0], dtype=torch.complex128)
     along = torch.ones_like(x)
@@ -46,10 +53,10 @@ def logcumsumexp() -> tuple[Tensor, Tensor]:
 
 
 def max_unpool1d() -> tuple[Tensor, Tensor]:
-    """Reverse mode, where two values go to the same place: the first is overwritten, yet has a gradient."""
+    """Reverse mode, where two values go to the same place: one of them is lost, yet both have a gradient."""
     where = torch.tensor([[[0, 0]]])
     x = torch.tensor([[[1.0, 2.0]]], dtype=F64)
-    along = torch.tensor([[[1.0, 0.0]]], dtype=F64)
+    along = torch.ones_like(x)
 
     def fn(x: Tensor) -> Tensor:
         return functional.max_unpool1d(x, where, 2)
@@ -122,9 +129,21 @@ def native_layer_norm() -> tuple[Tensor, Tensor]:
     return pulled(fn, x, torch.ones_like(x)), slope(fn, x, torch.ones_like(x))
 
 
+def triangular_solve() -> tuple[Tensor, Tensor]:
+    """Forward mode of the gradient, which also depends on the half of the matrix that does not count."""
+    matrix = torch.tensor([[2.0, 0.0], [1.0, 1.0]], dtype=F64)
+    along = torch.tensor([[0.0, 0.0], [1.0, 0.0]], dtype=F64)
+
+    def gradient(matrix: Tensor) -> Tensor:
+        right = torch.ones(2, 1, dtype=F64)
+        return torch.func.grad(lambda a: torch.triangular_solve(right, a, upper=False).solution.sum())(matrix)
+
+    return pushed(gradient, matrix, along), slope(gradient, matrix, along)
+
+
 FOUND = (
-    cholesky_inverse, logcumsumexp, max_unpool1d, linear_cross_entropy_forward, linear_cross_entropy_second,
-    compressed_values, as_strided_scatter, native_layer_norm,
+    cholesky_inverse, logcumsumexp, logcumsumexp_complex, max_unpool1d, linear_cross_entropy_forward,
+    linear_cross_entropy_second, compressed_values, as_strided_scatter, native_layer_norm, triangular_solve,
 )  # fmt: skip
 
 

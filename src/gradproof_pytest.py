@@ -79,6 +79,9 @@ class Session:
         self.files = {kind: Path(path) for kind in ("json", "html") if (path := _option(config, kind))}
         self.effort = _effort(_option(config, "effort"))
         self.detail = "plots" if "html" in self.files else None
+        self.writes = bool(self.files) and not hasattr(config, "workerinput")  # not a worker of xdist
+        if self.writes:
+            _prepare(self.files)
         given = _option(config, "seed") or "0"
         worker: dict[str, Any] | None = getattr(config, "workerinput", None)
         self.seed = worker["gradproof_seed"] if worker else _seed(given)
@@ -157,21 +160,15 @@ class Session:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self) -> None:
-        if self.files and not hasattr(self.config, "workerinput"):
+        if self.writes:
             self._write()
 
     def _write(self) -> None:
-        from gradproof.render import json
-        from gradproof.result import Report
+        from gradproof.render.files import Files
+        from gradproof.render.json import merged
 
-        stored = [json.loads(check.report) for check in self.checks]
-        # A worker knows the versions of what it loaded; this process may have loaded nothing.
-        where = {"environment": stored[0].environment} if stored else {}
         command = shlex.join(["pytest", *self.config.invocation_params.args])
-        report = Report(tuple(result for one in stored for result in one.results), source=command, **where)
-        for kind, path in self.files.items():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(json.dumps(report) if kind == "json" else _page(report), "utf-8")
+        Files(**self.files).write(merged([check.report for check in self.checks], command))
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         if self.checks:
@@ -268,15 +265,19 @@ def _effort(text: str) -> Any:
     raise pytest.UsageError(f"--gradproof-effort={text} is not understood; write auto, exhaustive, or a number")
 
 
-def _page(report: Any) -> str:
-    from gradproof.render.html import page
+def _prepare(files: Mapping[str, Path]) -> None:
+    """Find out before a long run what would fail after it."""
+    from gradproof.errors import UsageError
+    from gradproof.render.files import Files
 
-    return str(page(report))
+    try:
+        Files(**files).prepare()
+    except UsageError as refused:
+        raise pytest.UsageError(str(refused)) from None
 
 
 def _is_ours(raised: BaseException) -> bool:
-    errors = sys.modules.get("gradproof.errors")
-    return errors is not None and isinstance(raised, errors.GradcheckError)
+    return isinstance(raised, getattr(sys.modules.get("gradproof.errors"), "GradcheckError", ()))
 
 
 def _hide_our_frames() -> None:

@@ -26,6 +26,8 @@ DOUBLE_TOLERANCE = 1e-5
 # One bar in some hundred is too narrow by chance. Where the bar is within the tolerance, the tolerance makes up for it;
 # where it is not, an excess is clear only beyond this many bars.
 CLEAR = 4.0
+# A derivative with a bar of so many tolerances is not known well, but that it is finite is.
+SURELY_FINITE = 1e3
 
 
 def tolerance_for(settings: Settings, program: Program) -> Tolerance:
@@ -60,7 +62,7 @@ class Judgement:
 
 
 def judge(analytic: Array, numeric: Estimate, tolerance: Array) -> Judgement:
-    """Judge entry by entry. An analytic number that is not finite is wrong wherever the numeric side is known."""
+    """Judge entry by entry. An analytic number that is not finite is wrong wherever the numeric side surely is."""
     with np.errstate(invalid="ignore"):
         deviation, bar = numeric.distance(analytic), numeric.bar
         known = bar <= tolerance
@@ -70,5 +72,6 @@ def judge(analytic: Array, numeric: Estimate, tolerance: Array) -> Judgement:
                 wrong &= ~(deviation <= tolerance + bar)
             return Judgement(wrong, np.zeros_like(known))
         slack = np.where(known, tolerance + bar, tolerance + CLEAR * bar)
-        wrong = ~(deviation <= slack) & (np.isfinite(deviation) | known) & np.isfinite(bar)
+        finite = np.isfinite(deviation) | (bar <= SURELY_FINITE * tolerance)
+        wrong = ~(deviation <= slack) & finite & np.isfinite(bar)
     return Judgement(wrong, ~(known | wrong))

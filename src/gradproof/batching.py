@@ -19,9 +19,11 @@ PATIENCE = 3
 # Fewer rows than this run one by one: starting a batch costs as much as several reverse passes, or many calls.
 FEW = 6
 FEW_VALUES = 32
-# A chunk of so many elements is tried as a whole: copying it costs less than a second batch. (Where batches of another
-# size must be compiled anew, that is so for all.)
+# To a chunk of up to so many elements the row of the trial is added: copying the others costs less than running one of
+# them once more. (Where a single run is dear, that is so for all.)
 SMALL = 2**16
+
+DIFFERENT = "a batch disagrees with a single call"
 
 Runner = Callable[[Array, Array], None]
 
@@ -47,16 +49,28 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A row whose result a plain call has given already."""
+    """A row whose result a plain call has given already, to this relative rounding (0: to that of the lane)."""
 
     row: Array
     result: Array
+    roundoff: float = 0.0
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Trial:
+    """A batch whose picked row must give what is expected. `end` leaves rows and results as if nobody had tried."""
+
+    rows: Array
+    results: Array
+    expected: Known
+    end: Callable[[], None] = lambda: None
 
 
 @dataclass(slots=True)
 class Lane:
     """How one operation of a program runs its rows. `batched` is None until the first batch has been tried; then `way`
-    is the first one that was believed."""
+    is the name of the first one that was believed. `native` is the lane of the same operation in the user's own format:
+    what that one knows of a row, a batch of a float64 copy can be held against."""
 
     name: str
     most: int
@@ -64,16 +78,17 @@ class Lane:
     few: int = FEW
     small: int = SMALL
     batched: bool | None = None
-    way: Way | None = None
+    way: str = ""
     reason: str = ""
     failures: int = 0
     used: bool = False
     known: Known | None = None
+    native: Lane | None = None
 
     def remember(self, rows: Array, results: Array) -> None:
         """A single row was run by itself: the first batch can be held against it."""
         if len(rows) == 1 and self.most > 1 and self.batched is None:
-            self.known = Known(rows[0].copy(), results[0].copy())
+            self.known = Known(rows[0].copy(), results[0].copy(), self.roundoff)
 
     def run(self, rows: Array, into: Array, work: Work) -> None:
         self.used = self.used or len(rows) > 0
@@ -81,20 +96,12 @@ class Lane:
             chunk, target = rows[start : start + self.most], into[start : start + self.most]
             if len(chunk) < self.few or self.batched is False:
                 work.each(chunk, target)
+            elif self.batched is None:
+                self.tried(chunk, target, work)
             else:
-                if self.batched is None:
-                    # The trial takes a few rows of a large chunk; the rest is then run as it turned out.
-                    few = len(chunk) if chunk.size + target.size <= self.small else FEW
-                    self.tried(chunk[:few], target[:few], work)
-                    chunk, target = chunk[few:], target[few:]
-                if self.way is not None:
-                    self._believed(self.way, chunk, target, work)
-                elif len(chunk):
-                    work.each(chunk, target)
+                self._believed(next(way for way in work.ways if way.name == self.way), chunk, target, work)
 
     def _believed(self, way: Way, rows: Array, into: Array, work: Work) -> None:
-        if not len(rows):
-            return
         try:
             _quietly(way.run, rows, into)
         except Exception as error:  # noqa: BLE001  the rows get their say one by one
@@ -106,30 +113,53 @@ class Lane:
     def tried(self, rows: Array, into: Array, work: Work) -> None:
         """A batch is believed when one of its rows is what a plain call gives. That row stands neither first nor in the
         middle nor last, so that a batch that repeats or reverses its rows is caught."""
-        picked, known = 2 * len(rows) // 3, self.known
+        picked = 2 * len(rows) // 3
+        lent = None if self.native is None else self.native.known
         with work.scope:
-            if known is None:
-                alone = np.empty((1, into.shape[1]))
-                work.each(rows[picked : picked + 1].copy(), alone)
-                known = Known(rows[picked], alone[0])
-                rest = picked + 1
-            else:
-                rest = picked
-            batch = np.concatenate([rows[:picked], known.row[None], rows[rest:]])
-            results = np.empty((len(batch), into.shape[1]))
-            for way in work.ways:
-                try:
-                    # A function may overwrite what it is given, and there may be another way to try.
-                    _quietly(way.run, batch if way is work.ways[-1] else batch.copy(), results)
-                except Exception as error:  # noqa: BLE001  the rows get their say one by one
-                    self.refuse(f"a batch raised {type(error).__name__}: {first_line(error)}")
-                    continue
-                if agree(results[picked], known.result, self.roundoff):
-                    self.batched, self.way = True, way
-                    into[:rest], into[rest:] = results[:rest], results[picked + 1 :]
-                    return
-                self.refuse("a batch disagrees with a single call")
-        work.each(rows, into)
+            if lent is not None:
+                self._hold(self._trial(rows, into, picked, lent, work), picked, work)
+            # What cancels in the narrow format may be far off there: then a plain call decides.
+            if lent is None or (not self.batched and self.reason == DIFFERENT):
+                self._hold(self._trial(rows, into, picked, self.known, work), picked, work)
+        if not self.batched:
+            work.each(rows, into)
+
+    def _hold(self, trial: Trial, picked: int, work: Work) -> None:
+        """Try the ways, until one gives what is expected."""
+        expected = trial.expected
+        for way in work.ways:
+            try:
+                _quietly(way.run, trial.rows, trial.results)
+            except Exception as error:  # noqa: BLE001  the rows get their say one by one
+                self.refuse(f"a batch raised {type(error).__name__}: {first_line(error)}")
+                continue
+            if agree(trial.results[picked], expected.result, max(self.roundoff, expected.roundoff)):
+                self.batched, self.way = True, way.name
+                break
+            self.refuse(DIFFERENT)
+        trial.end()
+
+    def _trial(self, rows: Array, into: Array, picked: int, known: Known | None, work: Work) -> Trial:
+        if known is None:
+            alone = np.empty((1, into.shape[1]))
+            work.each(rows[picked : picked + 1].copy(), alone)
+            return Trial(rows, into, Known(rows[picked], alone[0]))
+        if rows.size + into.size <= self.small:
+            results = np.empty((len(rows) + 1, into.shape[1]))
+
+            def leave_out() -> None:
+                into[:picked], into[picked:] = results[:picked], results[picked + 1 :]
+
+            return Trial(np.concatenate([rows[:picked], known.row[None], rows[picked:]]), results, known, leave_out)
+        moved = rows[picked].copy()
+        rows[picked] = known.row
+
+        def put_back() -> None:
+            rows[picked] = moved
+            if self.batched:
+                work.each(moved[None], into[picked : picked + 1])
+
+        return Trial(rows, into, known, put_back)
 
     def works(self, point: Array, width: int, work: Work) -> bool:
         """Whether batches work; a few points near this one are tried if nobody has asked yet."""
@@ -141,7 +171,7 @@ class Lane:
         return bool(self.batched)
 
     def refuse(self, reason: str) -> None:
-        self.batched, self.way, self.reason = False, None, reason
+        self.batched, self.way, self.reason = False, "", reason
 
     @property
     def note(self) -> str:
@@ -149,7 +179,7 @@ class Lane:
             return f"{self.name}: one by one, because one row fills a batch"
         if self.batched is None:
             return ""
-        return f"{self.name}: {self.way.name}" if self.way else f"{self.name}: one by one, because {self.reason}"
+        return f"{self.name}: {self.way}" if self.way else f"{self.name}: one by one, because {self.reason}"
 
 
 def agree(batched: Array, alone: Array, roundoff: float) -> bool:

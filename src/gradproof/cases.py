@@ -85,7 +85,7 @@ class Recipe:
             for seed in self.seeds or (None,):
                 labels = parts if seed is None else [*parts, f"{SEED}={seed}"]
                 suffix = f"[{','.join(labels)}]" if labels else ""
-                yield Case(self.name + suffix, self._maker(chosen, seed))
+                yield Case(self.name + suffix, self._maker(chosen, seed), Traits(operator=self.name))
 
     def _maker(self, chosen: Mapping[str, Any], own: int | None) -> Callable[[int], Call]:
         def make(seed: int) -> Call:

@@ -24,7 +24,7 @@ from gradproof.evidence.wording import budget_spent, no_outputs, unsupported
 from gradproof.examined import Examined
 from gradproof.linearize import examine_modes
 from gradproof.metered import Metered
-from gradproof.program import Program, offers_of
+from gradproof.program import Program, offers_of, whole_of
 from gradproof.reference.steps import signed
 from gradproof.result import Cost, Result, Verdict, worst_of
 from gradproof.settings import Budget, Detail, Effort, Randomness, Settings, Tolerance
@@ -128,21 +128,8 @@ def check_program(program: Program, settings: Settings) -> Result:
     settings = replace(settings, order=max(settings.order, offers_of(program).order))
     generator = np.random.default_rng(settings.seed)
     metered = Metered(confined(program, settings.bounds, settings.spaces), settings.budget, started)
-    examined = Examined()
-    for order in range(1, settings.order + 1):
-        try:
-            if order > 1:
-                metered = metered.gradient(signed(generator, metered.value.size))
-            if order >= settings.lowest:
-                examined = examined.joined(examine_modes(metered, settings, order, generator))
-        except BudgetSpent as spent:
-            examined = examined.joined(Examined(findings=(budget_spent(str(spent)),)))
-            break
-        except Unsupported as missing:
-            examined = examined.joined(
-                Examined(findings=(unsupported(f"order {order}", str(missing), Verdict.UNSUPPORTED),))
-            )
-            break
+    with whole_of(program):
+        examined = _by_order(metered, settings, generator)
     findings = examined.findings + audit(examined.comparisons)
     verdicts = [finding.verdict for finding in findings] + [comparison.verdict for comparison in examined.comparisons]
     if not verdicts:
@@ -161,3 +148,22 @@ def check_program(program: Program, settings: Settings) -> Result:
         settings=settings,
         traces=examined.traces,
     )
+
+
+def _by_order(metered: Metered, settings: Settings, generator: np.random.Generator) -> Examined:
+    examined = Examined()
+    for order in range(1, settings.order + 1):
+        try:
+            if order > 1:
+                metered = metered.gradient(signed(generator, metered.value.size))
+            if order >= settings.lowest:
+                examined = examined.joined(examine_modes(metered, settings, order, generator))
+        except BudgetSpent as spent:
+            examined = examined.joined(Examined(findings=(budget_spent(str(spent)),)))
+            break
+        except Unsupported as missing:
+            examined = examined.joined(
+                Examined(findings=(unsupported(f"order {order}", str(missing), Verdict.UNSUPPORTED),))
+            )
+            break
+    return examined

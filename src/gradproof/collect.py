@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import importlib
 import importlib.util
@@ -64,6 +65,27 @@ def recipes_of(module: ModuleType) -> list[Recipe]:
     return list(dict.fromkeys(own))
 
 
+def _no_name_twice(path: Path) -> None:
+    """Python lets the second function of a name take the place of the first, which then is never run."""
+    seen: dict[str, int] = {}
+    try:
+        tree = ast.parse(path.read_bytes())
+    except (SyntaxError, ValueError):  # told by the import, which comes next
+        return
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and any(_is_mark(one) for one in node.decorator_list):
+            if node.name in seen:
+                lines = f"lines {seen[node.name]} and {node.lineno}"
+                raise UsageError(f"{path.name} holds two cases named {node.name} ({lines}); give one another name")
+            seen[node.name] = node.lineno
+
+
+def _is_mark(decorator: ast.expr) -> bool:
+    """`@gradproof.case`, `@case`, either with options."""
+    called = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return ast.unparse(called).rpartition(".")[2] == "case"
+
+
 def load(source: str) -> ModuleType:
     """Import a file by its path, or a module by its name. Both may import what lies beside them."""
     path = Path(source)
@@ -76,6 +98,7 @@ def load(source: str) -> ModuleType:
 
 
 def _of_file(path: Path) -> ModuleType:
+    _no_name_twice(path)
     root, parts = path.parent, [path.stem]
     while (root / "__init__.py").is_file():  # a file of a package may use relative imports
         parts.insert(0, root.name)
@@ -110,6 +133,10 @@ def _guarded(source: str, imported: Callable[[], ModuleType]) -> ModuleType:
     except UsageError:
         raise
     except Exception as raised:
+        if isinstance(raised, ModuleNotFoundError) and raised.name in (source, source.partition(".")[0]):
+            raise UsageError(
+                f"there is no module {source!r} to be imported from here; write package.module or path/to/file.py"
+            ) from raised
         last = traceback.extract_tb(raised.__traceback__)[-1]
         inside = (
             "" if last.filename == __file__ or "importlib" in last.filename else f" ({last.filename}:{last.lineno})"

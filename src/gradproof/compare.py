@@ -17,7 +17,7 @@ import numpy as np
 from gradproof import recording
 from gradproof.adapters import program_of
 from gradproof.agreement import Mask
-from gradproof.errors import Unsupported, UsageError
+from gradproof.errors import NoDerivative, Unsupported, UsageError
 from gradproof.evidence.gathered import restricted
 from gradproof.evidence.wording import unsupported
 from gradproof.norms import largest, rms
@@ -69,15 +69,12 @@ def compare(
     probes: random cotangents for each output; the gradients of all of them are compared entry by entry.
     wrt, seed: as for `check`.
     """
-    if not multiple >= 1:
-        raise UsageError(f"multiple={multiple!r} is not understood; write a number >= 1, such as multiple=2.0")
+    _expect(fn, reference, multiple, probes)
     settings = Settings.validated(effort=probes, seed=recording.seed(seed))
-    if not isinstance(settings.effort, int):
-        raise UsageError(f"probes={probes!r} is not understood; write a whole number >= 1, such as probes=4")
     started = time.perf_counter()
     state = random.getstate()
     try:
-        judged, plain = (program_of(one, args, kwargs, wrt) for one in (fn, reference))
+        judged, plain = (_program(one, args, kwargs, wrt) for one in (fn, reference))
         name = f"{judged.name} against {plain.name}"
         comparisons, findings = _compared(judged, plain, multiple, settings)
     finally:
@@ -103,6 +100,27 @@ def compare(
         settings=settings,
     )
     return recording.told(result)
+
+
+def _expect(fn: object, reference: object, multiple: object, probes: object) -> None:
+    for name, one in (("fn", fn), ("reference", reference)):
+        if not callable(one):
+            raise UsageError(f"{name} must be a function, got a {type(one).__name__}; write compare(fn, reference, x)")
+    if not isinstance(multiple, (int, float)) or not multiple >= 1:
+        raise UsageError(f"multiple={multiple!r} is not understood; write a number >= 1, such as multiple=2.0")
+    if not isinstance(probes, int) or isinstance(probes, bool) or probes < 1:
+        raise UsageError(f"probes={probes!r} is not understood; write a whole number >= 1, such as probes=4")
+
+
+def _program(fn: Callable[..., Any], args: Any, kwargs: Mapping[str, Any] | None, wrt: Any) -> Program:
+    try:
+        return program_of(fn, args, kwargs, wrt)
+    except NoDerivative as missing:
+        raise UsageError(
+            "compare pulls gradients through both functions, and NumPy arrays and plain numbers carry none; pass those "
+            "of torch or JAX: compare(fn, reference, jnp.asarray(x)); a derivative that was written by hand is checked "
+            "against its function: check(fn, x, derivative={'jac': jac})"
+        ) from missing
 
 
 def _formats(program: Program) -> str:

@@ -13,6 +13,10 @@ class UsageError(ValueError):
     """The call cannot be carried out as written; the message shows what was passed and the corrected call."""
 
 
+class NoDerivative(UsageError):
+    """The arguments' framework does not differentiate, and no derivative was given."""
+
+
 class OutputsChanged(UsageError):
     """The function returns outputs of another shape, dtype or structure at a nearby point.
 

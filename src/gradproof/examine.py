@@ -81,10 +81,10 @@ def _task(program: Metered, reference: Metered, settings: Settings, order: int, 
 
 def _judged_in_both(task: Task, settings: Settings, note: tuple[str, ...], own: Callable[[], Kept]) -> Examined:
     """Below double precision: the rule in float64, then its own numbers, which count where they differ from those."""
-    wide = replace(task, program=task.reference, tolerance=tolerance_for(settings, task.reference))
+    wide = replace(task, program=task.reference, tolerance=tolerance_for(settings, task.reference), role="copy")
     rule = _judged(wide, settings, note, Kept)
     form = coarsest(task.program.inputs + task.program.outputs)
-    found = departures(task, plans(task.program, settings)[-1].probes)
+    found = departures(task, plans(task.program, settings)[-1].probes, rule.jacobians)
     beyond = [one for one in found if one.steady or one.scattered]
     remarks = tuple(overflow(one, form) for one in found if one.overflow)
     # What is not known to the digits of float64, or rounded there, may be right to those of the format.
@@ -95,6 +95,7 @@ def _judged_in_both(task: Task, settings: Settings, note: tuple[str, ...], own: 
             return native
         # Half precision has so few digits that what scatters is no mistake, nor in float32 where no entry is off.
         clear = form.bits >= SINGLE.bits and any(one.verdict is Verdict.WRONG for one in native.comparisons)
+        clear &= not all(one.explained for one in beyond)
         if beyond and (clear or settings.tolerance is not None or any(one.steady for one in beyond)):
             said = native.findings if rule.verdict is Verdict.WRONG else only_in(form, native.findings, beyond)
             return replace(native, findings=said)
@@ -144,7 +145,7 @@ def _judged(task: Task, settings: Settings, note: tuple[str, ...], own: Callable
     traces = trace(task, gathered.comparisons, findings, stream) if settings.detail == "plots" else ()
     exact = task.exact.notes if task.exact else ()
     notes = (prefix + reason, *note, *exact, *program.notes, *kept.notes)
-    return Examined(gathered.comparisons, findings, notes, gathered.power, traces=traces)
+    return Examined(gathered.comparisons, findings, notes, gathered.power, traces=traces, jacobians=gathered.jacobians)
 
 
 def _own_contracts(task: Task, program: Metered, settings: Settings) -> Kept:
@@ -197,7 +198,7 @@ def _exhaustive(task: Task, settings: Settings) -> Gathered:
         except Unsupported as missing:
             findings += (_missing(mode, missing, settings),)
     gathered = exhaustive.gather(task, analytic, findings)
-    return gathered.with_findings(_between_modes(task, analytic, gathered))
+    return replace(gathered.with_findings(_between_modes(task, analytic, gathered)), jacobians=analytic)
 
 
 def _between_modes(task: Task, analytic: dict[str, Array], gathered: Gathered) -> tuple[Finding, ...]:
@@ -217,14 +218,22 @@ def _between_modes(task: Task, analytic: dict[str, Array], gathered: Gathered) -
 
 def _rows(task: Task) -> tuple[Array, tuple[Finding, ...]]:
     """The Jacobian by reverse mode, as (N, M), and what the contract says about the pulls. One mixed cotangent of
-    signed, unequal entries is pulled alone, as the user would; the same, but small, rides along with the rows."""
+    signed, unequal entries is pulled alone, as the user would; of a copy in float64 it rides along with the rows, as
+    the same does everywhere, but small."""
     program = task.program
     count = program.value.size
     mixed = combination(count, task.generator) * np.abs(signed(task.generator, count))
-    alone = program.pull(mixed[None])[0]
     quiet = loudness(program).quiet
-    pulled = program.pull(np.vstack([np.eye(count), quiet * mixed]))
-    rows = pulled[:-1]
+    cotangents = np.zeros((count + 2, count))
+    np.fill_diagonal(cotangents, 1.0)
+    cotangents[-2], cotangents[-1] = quiet * mixed, mixed
+    if task.role == "own":
+        alone = program.pull(mixed[None])[0]
+        pulled = program.pull(cotangents[:-1])
+    else:
+        pulled = program.pull(cotangents)
+        alone = pulled[-1]
+    rows = pulled[:count]
     expected = np.einsum("k,ki->i", mixed, rows)
     findings: tuple[Finding, ...] = ()
     if "linear" in task.contracts:
@@ -234,9 +243,9 @@ def _rows(task: Task) -> tuple[Array, tuple[Finding, ...]]:
         if not findings:
             quietly = None if size is None else quiet * size
             findings = check_linear(
-                program, quiet * mixed, pulled[-1], quiet * expected, task.tolerance, task.nondet_tol, quietly
+                program, cotangents[-2], pulled[count], quiet * expected, task.tolerance, task.nondet_tol, quietly
             )
-    return np.ascontiguousarray(rows.T), findings
+    return rows.T, findings
 
 
 def _probe(task: Task, plan: Plan, settings: Settings) -> Gathered:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from gradproof.picture import Trace
+from gradproof.program import Array
 from gradproof.result import Comparison, Finding, Power, Verdict, worst_of
 
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """What one order gave; orders are joined. `empty`: there was not a single derivative to look at."""
+    """What one order gave; orders are joined. `empty`: there was not a single derivative to look at.
+    `jacobians`: the analytic ones (N, M), by mode, where every entry was compared; of no interest beyond the order."""
 
     comparisons: tuple[Comparison, ...] = ()
     findings: tuple[Finding, ...] = ()
@@ -18,6 +21,7 @@ class Examined:
     power: Power | None = None
     empty: bool = False
     traces: tuple[Trace, ...] = ()
+    jacobians: Mapping[str, Array] = field(default_factory=dict)
 
     @property
     def verdict(self) -> Verdict:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from gradproof.errors import BudgetSpent
 from gradproof.program import Array, ComplexArray, Offers, linearized_of, offers_of
 from gradproof.settings import Budget
+from gradproof.sizes import terms_of_gradient
 from gradproof.wrapped import Wrapped
 
 
@@ -17,6 +18,7 @@ class Metered(Wrapped):
 
     budget: Budget
     started: float = field(default_factory=time.perf_counter)
+    terms: tuple[float, ...] = ()  # see `sizes`
 
     @property
     def value(self) -> Array:
@@ -60,13 +62,14 @@ class Metered(Wrapped):
         return self.inner.repeated_value()
 
     def gradient(self, cotangent: Array) -> Metered:
-        return Metered(self.inner.gradient(cotangent), self.budget, self.started)
+        terms = terms_of_gradient(self, cotangent)
+        return Metered(self.inner.gradient(cotangent), self.budget, self.started, terms)
 
     def linearized(self) -> Metered:
-        return Metered(linearized_of(self.inner), self.budget, self.started)
+        return Metered(linearized_of(self.inner), self.budget, self.started, self.terms)
 
     def widened(self) -> Metered:
-        return Metered(self.inner.widened(), self.budget, self.started)
+        return Metered(self.inner.widened(), self.budget, self.started, self.terms)
 
     def affords(self, calls: int) -> bool:
         """Whether this many more calls fit; seconds are judged by what has been spent so far."""

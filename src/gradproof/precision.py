@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -20,11 +20,11 @@ class Precision:
     largest: float
     smallest: float
     roundings: float
+    roundoff: float = field(init=False)
 
-    @property
-    def roundoff(self) -> float:
-        """Half the distance from 1 to the next number: the largest relative error of one rounding."""
-        return float(2.0**-self.bits)
+    def __post_init__(self) -> None:
+        """`roundoff` is half the distance from 1 to the next number: the largest relative error of one rounding."""
+        object.__setattr__(self, "roundoff", 2.0**-self.bits)
 
     def round(self, values: Array) -> Array:
         """The nearest numbers of this format (subnormals are not modelled; no step is ever that small)."""
@@ -49,6 +49,7 @@ _BY_DTYPE = {
     "complex32": HALF,
     "bfloat16": BRAIN,
 }
+NAMES = tuple(_BY_DTYPE)
 
 
 def of(dtype: str) -> Precision:
@@ -58,4 +59,9 @@ def of(dtype: str) -> Precision:
 
 def coarsest(leaves: Iterable[Leaf]) -> Precision:
     """The widest-rounding format among the leaves: it makes the noise. Double where there are none."""
-    return max((of(leaf.dtype) for leaf in leaves), key=lambda one: one.roundoff, default=DOUBLE)
+    found = DOUBLE
+    for leaf in leaves:
+        own = of(leaf.dtype)
+        if own.bits < found.bits:
+            found = own
+    return found

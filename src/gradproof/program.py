@@ -17,6 +17,7 @@ Conventions, stated here once and used everywhere:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from math import prod
 from typing import Protocol
@@ -121,16 +122,25 @@ class Offers:
     words: tuple[tuple[str, str], ...] = ()
 
 
+NOTHING_MORE = Offers()
+
+
 def offers_of(program: Program) -> Offers:
     """A program says so by an attribute `offers`; one without it offers nothing more."""
     found = getattr(program, "offers", None)
-    return found if isinstance(found, Offers) else Offers()
+    return found if isinstance(found, Offers) else NOTHING_MORE
 
 
 def rule_of(program: Program) -> Program:
     """The adapter's own program, whose rule is in question, under what the core has put around it (`rule`)."""
     found: Program | None = getattr(program, "rule", None)
     return program if found is None else found
+
+
+def whole_of(program: Program) -> AbstractContextManager[None]:
+    """The scope around all that is done with a program, where its adapter wants one (`whole`)."""
+    found: AbstractContextManager[None] | None = getattr(rule_of(program), "whole", None)
+    return nullcontext() if found is None else found
 
 
 def linearized_of(program: Program) -> Program:

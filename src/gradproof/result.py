@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gradproof.environment import here
-from gradproof.errors import GradcheckError
+from gradproof.errors import GradcheckError, UsageError
+from gradproof.finding import Diagnosis, Finding, Place
 from gradproof.picture import SIDE, Digest, HeatMap, Trace, in_tolerances
-from gradproof.program import Array, Leaf, Skipped, Spot
+from gradproof.program import Array, Leaf, Skipped
 from gradproof.settings import Settings
 from gradproof.table import Table
 from gradproof.verdict import Verdict, worst_of
@@ -26,42 +27,6 @@ __all__ = [
     "Comparison", "Cost", "Diagnosis", "Entry", "Finding", "Place", "Power", "Report", "Result", "Table", "Verdict",
     "worst_of",
 ]  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where in the Jacobian: the output side, the input side, or both."""
-
-    output: Spot | None = None
-    input: Spot | None = None
-
-    def __str__(self) -> str:
-        if self.output is None or self.input is None:
-            return str(self.output or self.input or "")
-        return f"d {self.output} / d {self.input}"
-
-
-@dataclass(frozen=True, slots=True)
-class Diagnosis:
-    """What kind of mistake it is, in one sentence; `explained` is the share of the squared deviation that goes away
-    with it."""
-
-    code: str
-    sentence: str
-    explained: float
-    hint: str
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing worth saying. `verdict` is what it implies by itself: RIGHT for a mere remark."""
-
-    code: str
-    verdict: Verdict
-    place: Place
-    sentence: str
-    hint: str = ""
-    diagnosis: Diagnosis | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,15 +236,22 @@ class Result:
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """Many results and where they were obtained; text, JSON and HTML are renderers of it."""
+    """Many results and where they were obtained; text, JSON and HTML are renderers of it. One result, and any iterable
+    of them, will do for the tuple."""
 
     results: tuple[Result, ...]
     environment: tuple[tuple[str, str], ...] = field(default_factory=here)
     source: str = ""
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "results", _results(self.results))
+
     @property
     def verdict(self) -> Verdict:
         return worst_of([result.verdict for result in self.results])
+
+    def __str__(self) -> str:
+        return "\n\n".join(map(str, self.results))
 
     def to_json(self, path: str | PathLike[str]) -> None:
         """Write the report as JSON; `gradproof.render.json.loads` reads it."""
@@ -297,3 +269,13 @@ class Report:
         from gradproof.render.notebook import overview
 
         return overview(self)
+
+
+def _results(given: object) -> tuple[Result, ...]:
+    results = (given,) if isinstance(given, Result) else tuple(given) if isinstance(given, Iterable) else (given,)
+    for one in results:
+        if not isinstance(one, Result):
+            raise UsageError(
+                f"a report is made of results, not of {type(one).__name__}; write Report((gradproof.check(fn, args),))"
+            )
+    return results

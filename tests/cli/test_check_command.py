@@ -6,6 +6,7 @@ import io
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,9 @@ from command_runs import Command
 from rich.console import Console
 
 from gradproof.cli.display import Detail, shown
-from gradproof.cli.output import Files
 from gradproof.errors import UsageError
 from gradproof.render import json
+from gradproof.render.files import Files
 from gradproof.result import Report, Verdict
 
 
@@ -165,6 +166,69 @@ def test_a_quick_look_at_a_jax_function(command: Command) -> None:
     assert ran.out.startswith("RIGHT  jax.numpy:tanh(randn(3, dtype=float32)): ")
 
 
+BAD_VALUES = [
+    ("check", "--effort some", "write --effort auto, exhaustive, or a number of probes: --effort 4"),
+    ("check", "--effort -3", "write --effort auto"),
+    ("check", "--order 0", "write --order 1, or --order 2 for second derivatives too"),
+    ("check", "--order two", "write --order 1, or --order 2 for second derivatives too"),
+    ("check", "--modes sideways", "write --modes reverse, forward, or reverse,forward"),
+    ("check", "--budget lots", "write --budget 200 (calls), 2.5s, or 200,2.5s"),
+    ("check", "--budget 0s", "write --budget 200 (calls), 2.5s, or 200,2.5s"),
+    ("check", "--seed x", "write --seed 7, or --seed random"),
+    ("check", "--seed -1", "write --seed 7, or --seed random"),
+    ("check", "--tolerance -1", "write --tolerance 1e-4 (relative, and >= 0)"),
+    ("check", "--tolerance nan", "write --tolerance 1e-4 (relative, and >= 0)"),
+    ("check", "--tolerance little", "write --tolerance 1e-4 (relative, and >= 0)"),
+    ("sweep", "--order 1;2", "write --order 1, 2, or 1,2 for a verdict on each"),
+    ("sweep", "--order 0", "write --order 1, 2, or 1,2 for a verdict on each"),
+    ("sweep", "--effort some", "write --effort auto"),
+    ("sweep", "--modes sideways", "write --modes reverse"),
+    ("sweep", "--tolerance -1", "write --tolerance 1e-4"),
+    ("sweep", "--contracts linea", "write --contracts all, none, or some of linear,adjoint,"),
+    ("sweep", "--shard 9/8", "write --shard 3/8 for the third of eight"),
+    ("sweep", "--shard third", "write --shard 3/8 for the third of eight"),
+    ("sweep", "--seed x", "write --seed 7, or --seed random"),
+]
+
+
+@pytest.mark.parametrize(("verb", "option", "said"), BAD_VALUES)
+def test_a_value_that_is_not_understood_is_told_as_it_was_written(
+    command: Command, folder: Path, verb: str, option: str, said: str
+) -> None:
+    (folder / "cases.py").write_text("raise RuntimeError('this is not to be loaded')\n")
+    ran = command(verb, "cases.py", *option.split())
+    assert ran.status == 2
+    assert ran.err.startswith(f"Error: {option} is not understood; {said}")
+    assert not ran.out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["torch", "--dtype", "float46"], "torch has no dtype 'float46'; write dtype float64, complex128, float32, "),
+        (["jax", "--dtype", "float64,f32"], "jax has no dtype 'f32'; write dtype float64, "),
+        (["torch.modules", "--device", "gpu"], "torch.modules has no device 'gpu'; write device cpu, cuda, "),
+        (["jax", "--device", "cuda:0"], "jax has no device 'cuda:0'; write device cpu"),
+        (["torchh"], "there is no catalogue 'torchh'; write one of jax, torch, "),
+        (["nosuch.package"], "there is no catalogue 'nosuch.package'; write one of "),
+        (["nosuch:name"], "there is no catalogue 'nosuch:name'; write one of "),
+        (["nowhere.py"], "there is no catalogue 'nowhere.py'; write one of "),
+        (["cases.py", "--seconds", "0"], "Invalid value for '--seconds'"),
+        (["cases.py", "--memory", "-1"], "Invalid value for '--memory'"),
+        (["cases.py", "--limit", "0"], "Invalid value for '--limit'"),
+        (["cases.py", "--jobs", "0"], "Invalid value for '--jobs'"),
+    ],
+)
+def test_a_sweep_that_cannot_be_is_refused_before_anything_is_loaded(
+    command: Command, monkeypatch: pytest.MonkeyPatch, words: list[str], said: str
+) -> None:
+    monkeypatch.setattr(import_module("gradproof.sweep.local"), "Pool", None)  # no process is started
+    ran = command("sweep", *words)
+    assert ran.status == 2
+    assert said in ran.err
+    assert not ran.out
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -184,13 +248,10 @@ def test_a_quick_look_at_a_jax_function(command: Command) -> None:
             ["check", "torch:sin", "--derivative", "jac"],
             "--derivative 'jac' is not understood",
         ),
-        (["check", "cases.py", "--effort", "some"], "effort='some' is not understood"),
-        (["check", "cases.py", "--order", "0"], "order=0 is not understood"),
-        (["check", "cases.py", "--modes", "sideways"], "is not understood; write modes='reverse'"),
-        (["check", "cases.py", "--budget", "lots"], "--budget lots is not understood; write --budget 200"),
-        (["check", "cases.py", "--seed", "x"], "--seed x is not understood"),
-        (["check", "cases.py", "--tolerance", "-1"], "relative tolerance must be"),
+        (["check", "cases.py", "--jobs", "two"], "Invalid value for '--jobs'"),
         (["check", "cases.py", "--jobs", "0"], "Invalid value for '--jobs'"),
+        (["check", "cases.py", "--seconds", "0"], "Invalid value for '--seconds'"),
+        (["check", "cases.py", "--memory", "-1"], "Invalid value for '--memory'"),
         (["check", "cases.py", "--json", "."], "is a directory"),
         (["check", "cases.py", "--json", "cases.py/report.json"], "cannot be written"),
         (["check", "cases.py", "--junit", "/proc/report.xml"], "/proc/report.xml cannot be written: "),
@@ -296,10 +357,68 @@ def test_several_processes_give_the_same_and_one_that_dies_takes_only_its_case(c
         ("many.py::wrong", Verdict.WRONG),
         ("many.py::crashes", Verdict.ERROR),
     ]
-    assert report.results[3].findings[0].sentence == "the process that checked it ended by signal 11"
+    assert report.results[3].findings[0].sentence.startswith("the process ended with SIGSEGV: Fatal Python error")
+    assert report.results[3].source == "gradproof check many.py::crashes --seed 0"
     alone = command("check", "many.py::wrong")
     together = [line for line in ran.out.splitlines() if line.startswith(("WRONG", "  reverse", "  cause"))]
     assert together == [line for line in alone.out.splitlines() if line.startswith(("WRONG", "  reverse", "  cause"))]
+
+
+def test_fail_fast_in_several_processes(command: Command, folder: Path) -> None:
+    (folder / "many.py").write_text(WORKERS)
+    ran = command("check", "many.py::wrong", "many.py::right", "-j", "2", "-x", "--json", "report.json")
+    assert ran.status == 1
+    assert stored().verdict is Verdict.WRONG
+    assert "many.py::wrong" in [result.name for result in stored().results]
+
+
+GREEDY = """
+import numpy as np
+
+import gradproof
+
+
+def jac(x):
+    return np.diag(np.cos(x))
+
+
+def for_ever(x):
+    while True:
+        pass
+
+
+def greedy(x):
+    return np.sin(x) + np.ones(2**30)[:1]
+
+
+@gradproof.case(derivative={"jac": jac})
+def right():
+    return np.sin, np.ones(2)
+
+
+@gradproof.case(derivative={"jac": jac})
+def hangs():
+    return for_ever, np.ones(2)
+
+
+@gradproof.case(derivative={"jac": jac})
+def hungry():
+    return greedy, np.ones(2)
+"""
+
+
+def test_a_case_beyond_its_limits_is_ended_and_the_others_go_on(command: Command, folder: Path) -> None:
+    (folder / "greedy.py").write_text(GREEDY)
+    ran = command("check", "greedy.py::hungry", "greedy.py::right", "--memory", "0.5", "--json", "report.json")
+    assert ran.status == 1
+    hungry, right = stored().results
+    assert "Unable to allocate 8.00 GiB" in hungry.findings[0].sentence
+    assert right.verdict is Verdict.RIGHT
+    ran = command("check", "greedy.py::hangs", "greedy.py::right", "--seconds", "1", "--json", "report.json")
+    assert ran.status == 1
+    hangs, right = stored().results
+    assert hangs.findings[0].sentence.startswith("no answer within its time; given up after ")
+    assert (hangs.verdict, right.verdict) == (Verdict.ERROR, Verdict.RIGHT)
 
 
 START = """

@@ -21,7 +21,7 @@ from tests.wrong_rules import RULES
 
 SOURCE = Path(__file__).parents[2] / "src" / "gradproof"
 # Findings whose code is not written where the finding is made: `wording.undecided` takes the reason of a comparison.
-REASONS = {"noise", "precision", "domain", "steep", "stairs", "jump", "kink"}
+REASONS = {"noise", "precision", "domain", "slow", "steep", "stairs", "jump", "kink"}
 
 
 def literal_codes(tree: ast.AST, maker: str) -> Iterator[str]:

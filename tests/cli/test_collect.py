@@ -78,7 +78,12 @@ def test_imported_cases_are_not_collected_twice(folder: Path) -> None:
     ("target", "words"),
     [
         ("nowhere.py", "there is no file 'nowhere.py'"),
-        ("no.such.module", "no.such.module cannot be imported: ModuleNotFoundError"),
+        ("no.such.module", r"there is no module 'no.such.module' .*; write package.module or path/to/file.py"),
+        ("syntax.py", r"syntax.py cannot be imported: SyntaxError: invalid syntax \(syntax.py, line 1\)$"),
+        (
+            "missing.py",
+            r"missing.py cannot be imported: ModuleNotFoundError: .* 'nosuch' \(.*missing.py:1\)",
+        ),
         ("cases.py::nothing", r"holds no case 'nothing'; it has right, wrong, undecided"),
         ("empty.py", r"(?s)holds no cases; write one:.*@gradproof.case"),
         ("empty.py::f", r"or look at one function: gradproof check empty.py:f --arg"),
@@ -89,5 +94,18 @@ def test_imported_cases_are_not_collected_twice(folder: Path) -> None:
 def test_what_is_said_when_there_is_nothing(folder: Path, target: str, words: str) -> None:
     (folder / "empty.py").write_text("import gradproof\n")
     (folder / "failing.py").write_text("x = 0\ny = 1 / x\n")
+    (folder / "syntax.py").write_text("def f(:\n")
+    (folder / "missing.py").write_text("import nosuch\n")
     with pytest.raises(UsageError, match=words):
         names(target)
+
+
+@pytest.mark.parametrize("mark", ["@gradproof.case", "@gradproof.case(order=2)"])
+def test_two_cases_of_one_name(folder: Path, mark: str) -> None:
+    """The second takes the place of the first; a function of the same name that is no case may go before."""
+    function = "def sine():\n    return abs, 1.0\n"
+    (folder / "once.py").write_text(f"import gradproof\n{function}{mark}\n{function}")
+    assert [case.name for case in Target("once.py").cases()] == ["once.py::sine"]
+    (folder / "twice.py").write_text(f"import gradproof\n{mark}\n{function}{mark}\n{function}")
+    with pytest.raises(UsageError, match=r"twice.py holds two cases named sine \(lines 3 and 6\); give one another"):
+        list(Target("twice.py").cases())

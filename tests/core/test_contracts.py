@@ -65,6 +65,19 @@ def test_rounding_is_no_disagreement(effort: Any) -> None:
 
 
 @EFFORTS
+def test_a_rule_that_magnifies_its_rounding_is_held_to_what_it_can_do(effort: Any) -> None:
+    """The terms are 1e10 times as large as their sum; so are their roundings. What is off by more is still seen."""
+
+    def push(rows: Any) -> Any:
+        exact = rows @ MATRIX.T
+        large = exact * 1e10 / 3.0
+        return (large + exact) - large
+
+    assert judged(linear(push_with=push), effort=effort).ok
+    assert codes(judged(linear(push_with=lambda rows: push(rows) * (1 + 9e-6)), effort=effort)) == ["adjoint"]
+
+
+@EFFORTS
 def test_a_wrong_mode_is_a_mismatch_and_nothing_else(effort: Any) -> None:
     result = judged(linear(push_with=lambda rows: rows @ MATRIX.T * 1.1), effort=effort)
     assert set(codes(result)) == {"mismatch"}

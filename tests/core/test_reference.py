@@ -89,15 +89,51 @@ def test_the_border_of_the_domain_is_differentiated_from_inside() -> None:
     assert abs(value - 6) <= bar < 1e-5
 
 
+@pytest.mark.parametrize("beside", [lambda x: 0 * x, np.sin, lambda x: np.exp(3 * x)])
 @pytest.mark.parametrize("offset", [0.0, 1.0])
-@pytest.mark.parametrize("power", [1.001, 1.01, 1.1, 1.2, 1.3])
-def test_a_slope_that_crawls_to_its_limit_has_a_bar_that_reaches_it(power: float, offset: float) -> None:
-    """One-sided, x^p has the slope 0 at 0, but h^(p - 1) over a step h."""
-    value, bar, _, kind = slope(lambda x: np.where(x >= 0, np.abs(x) ** power, np.nan) + offset, 0.0)
+@pytest.mark.parametrize("power", [1.001, 1.01, 1.1, 1.2, 1.3, 1.45])
+def test_a_slope_that_crawls_to_its_limit_has_a_bar_that_reaches_it(
+    power: float, offset: float, beside: Callable[[Array], Array]
+) -> None:
+    """x^p has the slope 0 at 0, but h^(p - 1) over a step h; with a kink, on one side alone, or with neither."""
+    expected = slope(beside, 0.0)[0]
+    value, bar, _, kind = slope(lambda x: np.where(x >= 0, np.abs(x), np.nan) ** power + offset + beside(x), 0.0)
     assert kind == Kind.EDGE
-    assert abs(value) <= bar
-    _, _, spread, kind = slope(lambda x: np.abs(x) ** power + offset, 0.0)
-    assert (spread, kind == Kind.KINK) == (0.0, False)
+    assert abs(value - expected) <= bar
+    value, bar, spread, kind = slope(lambda x: np.abs(x) ** power + offset + beside(x), 0.0)
+    assert (spread, kind) == (0.0, Kind.SLOW)
+    assert abs(value - expected) <= bar
+    assert bar <= 1e-8 or offset + beside(np.zeros(1))[0] > 0  # nothing covers the small slopes
+    if power < 1.4:
+        value, bar, spread, kind = slope(lambda x: np.abs(x) ** power + np.abs(x) + beside(x), 0.0)
+        assert kind == Kind.KINK
+        assert abs(spread - 1) <= bar + 1e-12
+
+
+@pytest.mark.parametrize("offset", [0.0, 1.0])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x * np.log(np.where(x == 0, 1.0, np.abs(x))),
+        lambda x: np.where(x >= 0, -x * np.log(np.where(x > 0, x, 1.0)), -np.inf),
+        *(lambda x, p=p: np.abs(x) ** p for p in (0.05, 0.1, 0.3, 0.5, 0.9, 0.95, 0.99)),
+        *(lambda x, p=p: np.where(x >= 0, np.abs(x), np.nan) ** p for p in (0.1, 0.5, 0.9)),
+    ],
+)
+def test_a_slope_without_a_limit_is_steep(function: Callable[[Array], Array], offset: float) -> None:
+    assert slope(lambda x: function(x) + offset, 0.0)[3] == Kind.STEEP
+
+
+def test_a_slope_that_slows_down_on_its_way_is_not_extrapolated() -> None:
+    """x / log x: its slope at 0 is 0, and no power of the step tells how far away that is."""
+    value, bar, _, kind = slope(lambda x: x / np.log(np.where(x == 0, 0.5, np.abs(x)) / 50), 0.0)
+    assert kind == Kind.SLOW
+    assert abs(value) <= 2 * bar
+
+
+@pytest.mark.parametrize("beside", [lambda x: x, lambda x: 2 + x * x])
+def test_a_value_that_stands_alone_is_a_jump(beside: Callable[[Array], Array]) -> None:
+    assert slope(lambda x: np.where(x == 0, 1.0, beside(x)), 0.0)[3] == Kind.JUMP
 
 
 @pytest.mark.parametrize("function", [np.sign, lambda x: np.floor(x + 0.0), lambda x: np.where(x > 0, x + 1, x)])

@@ -31,6 +31,10 @@ BLOCK = re.compile(
 )
 # What another machine changes: times, the last digits of small numbers, paths and versions.
 UNSETTLED = (
+    # Of a sweep: what is printed meanwhile, its time, and the columns digits, calls and seconds of its table.
+    (re.compile(r"(?m)^\d+:\d\d  [\d,]+ of .*\n"), ""),
+    (re.compile(r"\bin \d+:\d\d\b"), "in ..."),
+    (re.compile(r"(?m)(?: │ +[\d,.]*){3} │$"), "..."),
     (re.compile(r"(?m)^( *cost ).*$"), r"\1..."),
     (re.compile(r"\b\d+(\.\d+)? ?s\b"), "... s"),
     (re.compile(r"\b\d(\.\d+)?(e[-+]\d\d)\b"), r"...\2"),

@@ -35,6 +35,14 @@ def test_times_and_dots_stand_for_anything(page: Path) -> None:
     assert shown.holds
 
 
+@pytest.mark.parametrize(("wrong", "holds"), [(2, True), (3, False)])
+def test_of_a_table_of_a_sweep_the_verdicts_must_hold(page: Path, wrong: int, holds: bool) -> None:
+    printed = "0:11  1 of 4 so far\n│ a │ 4 │ 2 │ 7.5 │ 1,482 │ 0.1 │\n4 checks: 2 wrong; 4 of them now, in 0:13"
+    shown = f"│ a │ 4 │ {wrong} │ 7.1 │   482 │ 0.3 │\n4 checks: 2 wrong; 4 of them now, in 0:02"
+    page.write_text(f"```python\nprint({printed!r})\n```\n```text\n{shown}\n```\n")
+    assert [one.holds for one in pages.run(page)] == [holds]
+
+
 def test_files_and_commands(page: Path) -> None:
     page.write_text(
         '```python title="five.py"\nimport sys\nprint(5)\nsys.exit(1)\n```\n\n```console\n$ python five.py\n5\n'

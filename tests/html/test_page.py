@@ -152,6 +152,26 @@ def thousand() -> Report:
     )
 
 
+def test_a_block_where_the_function_is_not_finite_is_not_called_right() -> None:
+    domain = samples.checked(samples.elementwise(np.log, lambda x: 1 / x, [-0.5, -1.5]), "log", detail="plots")
+    assert domain.verdict is Verdict.UNDECIDED
+    text = page(Report((domain,)))
+    assert "(reverse): undecided" in text
+    assert "(reverse): right" not in text
+    assert 'class="plot ladder"' not in text  # nothing could be drawn
+    fine = samples.checked(samples.elementwise(np.log, lambda x: 1 / x, [0.5, 1.5]), "log", detail="plots")
+    text = page(Report((fine,)))
+    assert "(reverse): right" in text
+    assert 'class="plot ladder"' in text
+
+
+def test_names_fold_between_their_parts_and_nothing_compared_is_no_deviation_of_zero() -> None:
+    failed = replace(samples.right(), name="a/b.py::f[n=1,m=<2>]", comparisons=(), verdict=Verdict.ERROR)
+    text = page(Report((failed,)))
+    assert "a/<wbr>b.py::<wbr>f<wbr>[n=1,<wbr>m=&lt;2&gt;]</button>" in text
+    assert '<td class="number spare">–</td>' in text
+
+
 def test_an_error_has_a_page_too() -> None:
     raised = Finding("error", Verdict.ERROR, Place(), "ValueError: no such data", "Run the function by itself.")
     failed = replace(samples.right(), verdict=Verdict.ERROR, comparisons=(), findings=(raised,), power=None, traces=())

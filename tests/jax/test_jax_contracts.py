@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import gradproof
 from gradproof import Result, Tolerance, Verdict
@@ -39,6 +40,28 @@ def test_a_gradient_that_depends_on_jit_is_found_when_it_is_asked_for() -> None:
     result = check_jitted(function, X[:3])
     assert [finding.code for finding in result.wrong] == ["jit"]
     assert "the reverse derivative at args[0]" in result.wrong[0].sentence
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("size", [3, 40])
+@pytest.mark.parametrize("period", [2, 3, 1000])
+def test_a_rule_that_keeps_state_is_not_repeatable(period: int, size: int, dtype: Any) -> None:
+    """Its batch may happen to agree; checked twice, so that what was compiled for the first check is at hand."""
+    calls: list[int] = []
+
+    @jax.custom_vjp
+    def function(x: Any) -> Any:
+        return jnp.sin(x)
+
+    def backward(x: Any, g: Any) -> Any:
+        calls.append(1)
+        return (g * jnp.cos(x) * (1.5 if len(calls) % period == 0 else 1.0),)
+
+    function.defvjp(lambda x: (jnp.sin(x), x), backward)
+    with jax.enable_x64(dtype is np.float64):
+        x = jnp.linspace(0.3, 1.7, size, dtype=dtype)
+        verdicts = {gradproof.check(function, x, seed=1).verdict for _ in range(2)}
+    assert (verdicts == {Verdict.RIGHT}) == (period == 1000)
 
 
 def test_a_value_that_depends_on_jit_is_found() -> None:

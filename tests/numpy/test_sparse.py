@@ -11,6 +11,7 @@ import jsonschema
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.sparse.linalg import aslinearoperator
 
 import gradproof
 from bench.scipy import Counted, chain, chain_jac
@@ -65,6 +66,17 @@ def test_a_tridiagonal_jacobian_of_100_000_unknowns_takes_at_most_30_calls() -> 
     assert (block.bar <= block.tolerance).all()
     assert result.power is not None
     assert result.power.relative < 1e-4
+
+
+def test_an_operator_s_pattern_is_read_off_it_and_its_columns_move_together() -> None:
+    x = X[:300]
+    fn = Counted(chain)
+    result = check(fn, lambda x: aslinearoperator(chain_jac(x).tocsr()), x)
+    assert result.verdict is Verdict.RIGHT
+    assert fn.calls <= 12
+    result = check(chain, lambda x: aslinearoperator(changed(150, 149, 0.0)(x).tocsr()), x)
+    assert result.verdict is Verdict.WRONG
+    assert places(result) == {"d out[150] / d args[0][149]"}
 
 
 @pytest.mark.parametrize("seed", [1, 2])

@@ -150,6 +150,8 @@ def test_ini_settings(run: Run, pytester: pytest.Pytester) -> None:
         ("--gradproof-seed=x", "--gradproof-seed=x is not understood; write a number such as 7, or random"),
         ("--gradproof-effort=some", "--gradproof-effort=some is not understood; write auto, exhaustive, or a number"),
         ("--gradproof-effort=0", "--gradproof-effort=0 is not understood"),
+        ("--gradproof-json=.", ". is a folder; name a file in it, such as report"),
+        ("--gradproof-html=/proc/report.html", "/proc/report.html cannot be written: "),
     ],
 )
 def test_options_that_are_not_understood(run: Run, option: str, words: str) -> None:
@@ -175,7 +177,7 @@ def test_a_report_of_the_run(run: Run, pytester: pytest.Pytester) -> None:
 
 def test_a_page_of_the_run(run: Run, pytester: pytest.Pytester) -> None:
     run(FIXTURE, "--gradproof-html=report.html", "--gradproof-json=report.json")
-    assert "::test_wrong &gt; wrong" in (pytester.path / "report.html").read_text("utf-8")
+    assert "test_wrong &gt; wrong" in (pytester.path / "report.html").read_text("utf-8")
     assert loads((pytester.path / "report.json").read_text()).results[1].traces
 
 

@@ -143,6 +143,19 @@ def test_the_environment_names_what_is_loaded() -> None:
     assert Report((samples.right(),)).environment == here()
 
 
+def test_a_report_takes_one_result_or_any_number_of_them() -> None:
+    one, other = samples.right(), samples.scaled()
+    assert Report(one).results == (one,)  # type: ignore[arg-type]
+    assert Report([one, other]).results == (one, other)  # type: ignore[arg-type]
+    assert str(Report((one, other))) == f"{one}\n\n{other}"
+
+
+@pytest.mark.parametrize("given", ["result.json", 3, [samples.right(), None], Report(())])
+def test_a_report_of_something_else_is_refused_with_the_corrected_call(given: object) -> None:
+    with pytest.raises(UsageError, match=r"not of (str|int|NoneType|Report); write Report\(\(gradproof\.check"):
+        Report(given)  # type: ignore[arg-type]
+
+
 def test_a_stored_report_says_that_its_tables_are_gone() -> None:
     loaded = loads(dumps(samples.report())).results[1].comparisons[0]
     with pytest.raises(UsageError, match=r"comparison\.picture\(\)"):

@@ -64,12 +64,23 @@ def test_the_results_in_it_make_a_report(tmp_path: Path) -> None:
 def test_rows_of_another_way_of_checking_do_not_mix(tmp_path: Path) -> None:
     path = tmp_path / "sweep.db"
     sweep(PLAIN, jobs=1, ops="neg", store=path)
-    with pytest.raises(UsageError, match="made with other terms"):
+    with pytest.raises(UsageError, match=r"made with other terms: tolerance not given, now 0\.001; name another file"):
         sweep(PLAIN, jobs=1, ops="neg", store=path, tolerance=1e-3)
     with sqlite3.connect(path) as database:
         database.execute("UPDATE facts SET value = '{}' WHERE name = 'versions'")
-    with pytest.raises(UsageError, match="made with other versions"):
+    with pytest.raises(UsageError, match="made with other versions: gradproof not given, now 0"):
         sweep(PLAIN, jobs=1, ops="neg", store=path)
+
+
+def test_rows_of_a_file_that_has_changed_do_not_pass_for_new_ones(tmp_path: Path) -> None:
+    path, file = tmp_path / "sweep.db", tmp_path / "mine.py"
+    file.write_text(Path(PLAIN).read_text("utf-8"), "utf-8")
+    sweep(str(file), jobs=1, ops="neg", store=path)
+    sweep(str(file), jobs=1, ops="cub*", store=path)
+    sweep(PLAIN, jobs=1, ops="neg", store=path)  # another file may go into the same store
+    file.write_text(file.read_text("utf-8") + "\n", "utf-8")
+    with pytest.raises(UsageError, match=r"made with another source of .*mine\.py; name another file: --store new\.db"):
+        sweep(str(file), jobs=1, ops="neg", store=path)
 
 
 def test_one_sweep_at_a_time(tmp_path: Path) -> None:

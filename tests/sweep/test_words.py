@@ -142,6 +142,15 @@ def test_what_is_not_understood_is_said_before_anything_runs(tmp_path: Path) -> 
         assert "no catalogue" in str(done.exception)
     done = CliRunner().invoke(gradproof, ["sweep", PLAIN, "--ops", "nothing", "--jobs", "1"])
     assert (done.exit_code, "no case was chosen" in done.output) == (2, True)
+    assert "there is no case of --ops nothing" in done.output
+    assert "┏" not in done.output
     (tmp_path / "empty.db").touch()
     done = CliRunner().invoke(gradproof, ["sweep", "diff", str(tmp_path / "empty.db"), str(tmp_path / "empty.db")])
     assert "is not the store of a sweep" in str(done.exception)
+
+
+def test_a_name_that_no_case_answers_to_is_told() -> None:
+    words = ["--ops", "square,sqare", "--ops", "s*", "--dtype", "float64,float46", "--jobs", "1"]
+    done = CliRunner().invoke(gradproof, ["sweep", PLAIN, *words])
+    told = [line for line in done.output.splitlines() if line.startswith("there is no case of")]
+    assert told == ["there is no case of --ops sqare", "there is no case of --dtype float46"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import warnings
+import weakref
 from typing import Any
 
 import numpy as np
@@ -389,3 +391,18 @@ def test_a_pending_normal_of_numpy_is_not_taken_for_randomness() -> None:
     np.random.seed(0)  # noqa: NPY002
     np.random.randn()  # noqa: NPY002  a second normal is pending now
     assert program_of(torch.sin, draw(4)).batched
+
+
+def test_a_program_ends_with_its_last_user() -> None:
+    """Tensors of a million entries must not wait for the collector of cycles."""
+    program = program_of(torch.sin, (torch.randn(8, dtype=torch.float64, requires_grad=True),))
+    program.values(np.repeat(program.point[None], 40, axis=0))
+    program.pull(np.eye(8))
+    program.push(np.eye(8))
+    still_there = weakref.ref(program)
+    gc.disable()
+    try:
+        del program
+        assert still_there() is None
+    finally:
+        gc.enable()

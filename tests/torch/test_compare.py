@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -150,7 +151,7 @@ def test_a_reference_that_does_not_run_in_float64() -> None:
 def test_what_is_asked_wrongly() -> None:
     x = draw(4, dtype=F32)
     for options in ({"multiple": 0.5}, {"probes": 0}, {"probes": "all"}):
-        with pytest.raises(UsageError, match=r"such as|number of probes"):
+        with pytest.raises(UsageError, match=r"such as (multiple=2\.0|probes=4)"):
             compare(torch.sin, torch.sin, x, **options)
 
 
@@ -175,3 +176,17 @@ def test_a_compiled_module() -> None:
     result = compare(torch.compile(module, backend="aot_eager"), module, draw(3, 4, dtype=F32))
     assert result.ok
     assert len(result.comparisons) == 1 + 5
+
+
+def test_numpy_arrays_carry_no_gradients_to_compare() -> None:
+    for args in (np.ones(3), (np.ones(3), 2.0)):
+        with pytest.raises(UsageError, match=r"compare\(fn, reference, jnp.asarray\(x\)\).*check\(fn, x, derivative="):
+            gradproof.compare(np.add, np.add, args)
+
+
+def test_a_reference_that_is_no_function() -> None:
+    x = torch.ones(3)
+    with pytest.raises(UsageError, match=r"reference must be a function, got a Tensor; write compare\(fn, reference"):
+        gradproof.compare(torch.sin, x)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match=r"fn must be a function, got a float"):
+        gradproof.compare(2.0, torch.sin, x)  # type: ignore[arg-type]

@@ -237,6 +237,30 @@ def test_a_kernel_that_knows_one_dtype_and_is_wrong(dtype: torch.dtype) -> None:
     assert check(bound_to(dtype, sine(lambda x: 2 * x.cos())), draw(6, dtype=dtype)).verdict is WRONG
 
 
+@pytest.mark.parametrize("effort", ["exhaustive", 2])
+@pytest.mark.parametrize("frequency", [10.0, 20.0, 50.0, 200.0])
+@pytest.mark.parametrize("dtype", [BF16, F16])
+def test_an_oscillation_that_the_steps_of_a_kernel_skip_is_never_accused(
+    dtype: torch.dtype, frequency: float, effort: Any
+) -> None:
+    """The first step of bfloat16 is an eighth: sin(50 x) turns round twice within it."""
+    kernel = bound_to(dtype, lambda x: torch.sin(frequency * x.float()).to(dtype))
+    for seed in range(2):
+        result = check(kernel, draw(4, dtype=dtype, seed=seed), seed=seed, effort=effort)
+        assert result.verdict in (RIGHT, UNDECIDED), result
+        hints = [one.hint for one in result.findings if one.code in ("precision", "noise", "kink", "stairs")]
+        assert any("float64" in hint and "gradproof.compare" in hint for hint in hints), result
+
+
+def test_an_oscillation_with_a_wrong_gradient_is_seen_where_neighbouring_numbers_show_it() -> None:
+    def negated(x: Tensor) -> Tensor:
+        return sine(lambda y: -y.cos())(20 * x.float()).to(BF16)
+
+    verdicts = [check(bound_to(BF16, negated), draw(4, dtype=BF16, seed=seed), seed=seed).verdict for seed in range(3)]
+    assert WRONG in verdicts
+    assert check(bound_to(F16, sine(lambda x: -x.cos())), draw(4, dtype=F16)).verdict is WRONG
+
+
 def test_other_random_numbers_in_float64() -> None:
     """The mask is drawn in the dtype, so float64 sees another function; the native ladder does what it can."""
     x = draw(6, dtype=F32)

@@ -88,7 +88,7 @@ def test_a_wrong_entry_beside_a_nan_is_found(size: int, effort: Any) -> None:
 
 
 @pytest.mark.parametrize(("size", "effort"), SIZES)
-@pytest.mark.parametrize("function", [torch.sqrt, lambda x: x.abs() ** 0.3 * x.sign()])
+@pytest.mark.parametrize("function", [torch.sqrt, lambda x: x.abs() ** 0.3 * x.sign(), torch.special.entr])
 def test_a_slope_without_bound_is_named_where_it_is(
     function: Callable[[Tensor], Tensor], size: int, effort: Any
 ) -> None:
@@ -96,6 +96,45 @@ def test_a_slope_without_bound_is_named_where_it_is(
     assert result.verdict is Verdict.UNDECIDED, str(result)
     assert [str(f.place) for f in result.findings if f.code == "steep"] == [f"d out[{PLACE}] / d args[0][{PLACE}]"]
     assert "smooth" not in str(result)
+
+
+@pytest.mark.parametrize("broken", [NAN, float("inf"), 0.0])
+@pytest.mark.parametrize(("size", "effort"), SIZES)
+def test_whatever_the_gradient_is_where_the_slope_has_no_bound(size: int, effort: Any, broken: float) -> None:
+    def backward(x: Tensor, g: Tensor) -> Tensor:
+        return g * torch.where(x > 0, -torch.log(x) - 1, broken)
+
+    function = with_backward(torch.special.entr, backward)
+    result = gradproof.check(function, at_place(size, 0.0), effort=effort, seed=1)
+    assert result.verdict is Verdict.UNDECIDED, str(result)
+    assert {f.code for f in result.findings if f.verdict is Verdict.UNDECIDED} == {"steep"}
+
+
+@pytest.mark.parametrize("power", [1.1, 1.5, 2.0])
+@pytest.mark.parametrize(("size", "effort"), SIZES)
+def test_nan_where_the_slope_is_finite_though_it_settles_late(size: int, effort: Any, power: float) -> None:
+    """On the border of the domain, and at a point where it would be a slope of zero."""
+
+    def backward(x: Tensor, g: Tensor) -> Tensor:
+        return g * torch.where(x > 0, power * x.abs() ** (power - 1), NAN)
+
+    for function in (lambda x: torch.where(x >= 0, x.abs(), NAN) ** power, lambda x: x.abs() ** power):
+        result = gradproof.check(with_backward(function, backward), at_place(size, 0.0), effort=effort, seed=1)
+        assert result.verdict is Verdict.WRONG, str(result)
+        assert codes(result) == ["nan-gradient"]
+
+
+@pytest.mark.parametrize(("at_zero", "verdict"), [(0.0, Verdict.RIGHT), (0.5, Verdict.WRONG)])
+@pytest.mark.parametrize(("size", "effort"), SIZES)
+def test_a_slope_that_settles_slowly_is_told(size: int, effort: Any, at_zero: float, verdict: Verdict) -> None:
+    def backward(x: Tensor, g: Tensor) -> Tensor:
+        return g * torch.where(x == 0, at_zero, 1.1 * x.abs() ** 0.1 * x.sign())
+
+    function = with_backward(lambda x: x.abs() ** 1.1, backward)
+    result = gradproof.check(function, at_place(size, 0.0), effort=effort, seed=1)
+    assert result.verdict is verdict, str(result)
+    if verdict is Verdict.WRONG:
+        assert str(result.comparisons[0].found[0].place) == f"d out[{PLACE}] / d args[0][{PLACE}]"
 
 
 @pytest.mark.parametrize(("size", "effort"), SIZES)

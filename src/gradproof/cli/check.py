@@ -6,27 +6,33 @@ import shlex
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import click
 
 from gradproof.arrays import FRAMEWORKS
-from gradproof.cli import pool
 from gradproof.cli.display import Detail, console, shown, summary
-from gradproof.cli.output import INTERRUPTED, Files, status
 from gradproof.cli.request import Job, Request, request_of
+from gradproof.cli.running import UNLIMITED, run
+from gradproof.cli.status import INTERRUPTED, status
+from gradproof.render.files import Files
 from gradproof.result import Report, Result, Verdict
+from gradproof.sweep.child import GIB, Limits
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
+_SECONDS = click.FloatRange(0, min_open=True)
+_GIB = click.FloatRange(0)
 
 
 @dataclass(frozen=True, slots=True)
 class Manner:
-    """How to run and show: in how many processes, whether on beyond the first mistake, how much is said."""
+    """How to run and show: in how many processes and within which limits, which verdicts are the last, how much is
+    said."""
 
     workers: int
+    limits: Limits
     last: tuple[Verdict, ...]
     detail: Detail
     files: Files
@@ -38,13 +44,15 @@ class Manner:
 @click.option("--kwarg", "kwargs", multiple=True, metavar="NAME=VALUE", help="A keyword argument of the function.")
 @click.option("--derivative", multiple=True, metavar="NAME=FN", help="Written by hand: jac=FN, vjp=FN, grad=FN, ...")
 @click.option("--framework", type=click.Choice(FRAMEWORKS), help="Of the arrays that --arg makes.")
-@click.option("--order", type=int, metavar="N", help="2 checks second derivatives as well.")
+@click.option("--order", metavar="N", help="2 checks second derivatives as well.")
 @click.option("--effort", metavar="HOW", help="auto, exhaustive, or a number of probes.")
 @click.option("--modes", metavar="MODES", help="reverse, forward, or reverse,forward. Default: all that exist.")
-@click.option("--tolerance", type=float, metavar="T", help="Accepted relative deviation. Default: from the dtype.")
+@click.option("--tolerance", metavar="T", help="Accepted relative deviation. Default: from the dtype.")
 @click.option("--budget", metavar="MOST", help="For each case: 200 (calls), 2.5s, or 200,2.5s.")
 @click.option("--seed", default="0", metavar="N", show_default=True, help="Of random numbers; random for a fresh one.")
 @click.option("--jobs", "-j", type=click.IntRange(1), default=1, metavar="N", help="Processes to run cases in.")
+@click.option("--seconds", type=_SECONDS, metavar="S", help="That one case may work. Default: no limit.")
+@click.option("--memory", type=_GIB, metavar="GIB", help="That one case may take. Default: no limit.")
 @click.option("--fail-fast", "-x", is_flag=True, help="Stop at the first case that is wrong.")
 @click.option("--quiet", "-q", "detail", flag_value="quiet", help="Show only what is not right.")
 @click.option("--verbose", "-v", "detail", flag_value="full", help="Show everything about each case.")
@@ -75,11 +83,16 @@ def check(context: click.Context, /, targets: tuple[str, ...], **given: Any) -> 
     request = request_of(targets, given)
     manner = Manner(
         given["jobs"],
+        _limits(given["seconds"], given["memory"]),
         (Verdict.WRONG, Verdict.ERROR) if given["fail_fast"] else (),
         Detail(given["detail"] or "lines"),
         Files(given["json"], given["html"], given["junit"]),
     )
     context.exit(carried_out(request, manner))
+
+
+def _limits(seconds: float | None, memory: float | None) -> Limits:
+    return replace(UNLIMITED, seconds=seconds or UNLIMITED.seconds, memory=int((memory or 0) * GIB))
 
 
 def carried_out(request: Request, manner: Manner) -> int:
@@ -90,7 +103,7 @@ def carried_out(request: Request, manner: Manner) -> int:
     finished: list[Result] = []
     screen = console()
     interrupted = False
-    running = pool.run(request, jobs, manner.workers)
+    running = run(request, jobs, manner.workers, manner.limits)
     try:
         for result in shown(_kept(running, finished), len(jobs), manner.detail, screen):
             if result.verdict in manner.last:

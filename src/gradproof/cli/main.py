@@ -12,7 +12,7 @@ from gradproof import __version__
 from gradproof.cli.check import check
 from gradproof.cli.completion import completion
 from gradproof.cli.explain import explain
-from gradproof.cli.output import INTERRUPTED, USAGE
+from gradproof.cli.status import INTERRUPTED, USAGE
 from gradproof.cli.stored import replay, show
 from gradproof.cli.sweep import sweep
 from gradproof.errors import UsageError

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import re
-import secrets
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from gradproof.arrays import installed
 from gradproof.cases import Case
 from gradproof.cli.quick import Look
+from gradproof.cli.values import BUDGET, EFFORT, MODES, ORDER, SEED, TOLERANCE, Option
 from gradproof.collect import Target
 from gradproof.errors import UsageError
-from gradproof.settings import Budget, Effort, Settings
 
 Source = Target | Look
+# Of `gradproof.check`, by the same names.
+_OPTIONS: tuple[Option[Any], ...] = (ORDER, EFFORT, MODES, TOLERANCE, BUDGET)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,49 +88,9 @@ def _pairs(option: str, texts: tuple[str, ...], example: str) -> tuple[tuple[str
 
 def request_of(targets: tuple[str, ...], given: Mapping[str, Any]) -> Request:
     """From what stands on the command line; everything is read and checked before anything runs."""
-    written = {name: given[name] for name in _READ if given[name] is not None}
-    options = {name: _READ[name](value) for name, value in written.items()}
+    written = {option: given[option.name] for option in _OPTIONS if given[option.name] is not None}
+    options = {option.name: option.value(text) for option, text in written.items()}
     if given.get("html") is not None:
         options["detail"] = "plots"  # the page draws what they record
-    Settings.validated(**options)
-    words = tuple(word for name, value in written.items() for word in (f"--{name}", str(value)))
-    sources = _sources(targets, given)
-    return Request(sources, seed_of(given["seed"]), options, words)
-
-
-def effort_of(text: str) -> Effort:
-    """`auto`, `exhaustive` or a number of probes."""
-    return Settings.validated(effort=int(text) if text.isdigit() else cast(Effort, text)).effort
-
-
-def _modes(text: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in text.split(","))
-
-
-def seed_of(text: str) -> int:
-    """A whole number, or `random` for a fresh one."""
-    if text == "random":
-        return secrets.randbits(32)
-    if not text.isdigit():
-        raise UsageError(f"--seed {text} is not understood; write --seed 7, or --seed random")
-    return int(text)
-
-
-def _budget(text: str) -> Budget:
-    calls: int | None = None
-    seconds: float | None = None
-    for part in text.split(","):
-        found = re.fullmatch(r"\s*(?:(\d+)|(\d*\.?\d+)\s*s)\s*", part)
-        if not found:
-            raise UsageError(f"--budget {text} is not understood; write --budget 200 (calls), 2.5s, or 200,2.5s")
-        calls, seconds = (int(found[1]), seconds) if found[1] else (calls, float(found[2]))
-    return Budget(calls=calls, seconds=seconds)
-
-
-_READ: dict[str, Callable[[Any], Any]] = {
-    "order": int,
-    "effort": effort_of,
-    "modes": _modes,
-    "tolerance": float,
-    "budget": _budget,
-}
+    words = tuple(word for option, text in written.items() for word in (f"--{option.name}", text))
+    return Request(_sources(targets, given), SEED.value(given["seed"]), options, words)

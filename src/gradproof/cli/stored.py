@@ -9,13 +9,14 @@ from pathlib import Path
 
 import click
 
-from gradproof.cli import pool
 from gradproof.cli.check import check
 from gradproof.cli.display import console, summary, whole
-from gradproof.cli.output import Files, status
 from gradproof.cli.request import request_of
+from gradproof.cli.running import run
+from gradproof.cli.status import status
 from gradproof.errors import UsageError
 from gradproof.render import json
+from gradproof.render.files import Files
 from gradproof.render.text import headline
 from gradproof.result import Report, Result, Verdict
 
@@ -76,7 +77,7 @@ def replay(context: click.Context, /, report: str) -> None:
         raise UsageError(f"{before.name} does not say how it was obtained; cases, quick looks and tests do")
     given = check.make_context("check", words[2:]).params
     request = request_of(given.pop("targets"), given)
-    (after,) = pool.run(request, list(request.jobs()), 1)
+    (after,) = run(request, list(request.jobs()))
     screen = console()
     screen.print(whole(after, screen))
     same = "as" if after.verdict is before.verdict else "not as"

@@ -9,12 +9,16 @@ from typing import Any
 import click
 
 from gradproof.cli.display import console
-from gradproof.cli.output import INTERRUPTED, STATUS, USAGE, WRONG, Files
-from gradproof.cli.request import effort_of, seed_of
+from gradproof.cli.status import INTERRUPTED, STATUS, USAGE, WRONG
+from gradproof.cli.values import EFFORT, MODES, NAMED_CONTRACTS, ORDERS, SEED, SHARD, TOLERANCE, Option
 from gradproof.errors import UsageError
+from gradproof.render.files import Files
 from gradproof.result import Verdict
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
+_OPTIONS: tuple[Option[Any], ...] = (ORDERS, MODES, EFFORT, TOLERANCE, NAMED_CONTRACTS, SEED, SHARD)
+_SECONDS = click.FloatRange(0, min_open=True)
+_GIB = click.FloatRange(0)
 _STORE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
@@ -50,7 +54,7 @@ def sweep() -> None:
 @click.option("--order", metavar="1,2", help="Orders of derivatives, a verdict for each. Default: as the cases say.")
 @click.option("--modes", metavar="MODES", help="reverse, forward, or reverse,forward. Default: all that exist.")
 @click.option("--effort", metavar="HOW", help="auto, exhaustive, or a number of probes.")
-@click.option("--tolerance", type=float, metavar="T", help="Accepted relative deviation. Default: from the dtype.")
+@click.option("--tolerance", metavar="T", help="Accepted relative deviation. Default: from the dtype.")
 @click.option("--contracts", metavar="NAMES", help="Properties to check beside the numbers: all, none, linear,...")
 @click.option("--seed", default="0", metavar="N", show_default=True, help="Of random numbers; random for a fresh one.")
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="At most so many cases of each catalogue.")
@@ -58,8 +62,8 @@ def sweep() -> None:
 @click.option("--jobs", "-j", type=click.IntRange(1), metavar="N", help="Processes. Default: one for each core.")
 @click.option("--scheduler", metavar="ADDRESS", help="Run on the Dask cluster of this scheduler, tcp://host:8786.")
 @click.option("--store", type=_FILE, help="Where rows go as they come, and where they are found again.")
-@click.option("--seconds", type=float, default=120.0, show_default=True, help="That one case may work.")
-@click.option("--memory", type=float, default=4.0, show_default=True, help="GiB that one case may take; 0: no limit.")
+@click.option("--seconds", type=_SECONDS, default=120.0, show_default=True, help="That one case may work.")
+@click.option("--memory", type=_GIB, default=4.0, show_default=True, help="GiB for one case; 0: no limit.")
 @click.option("--json", type=_FILE, help="Write the report as JSON (for show, replay and scripts).")
 @click.option("--html", type=_FILE, help="Write the report as one page with plots.")
 @click.option("--junit", type=_FILE, help="Write the report as JUnit XML, for CI systems.")
@@ -72,8 +76,7 @@ def run(context: click.Context, /, catalogues: tuple[str, ...], **given: Any) ->
     """
     files = Files(given.pop("json"), given.pop("html"), given.pop("junit"))
     files.prepare()
-    given["effort"] = None if given["effort"] is None else effort_of(given["effort"])
-    given["seed"] = seed_of(given["seed"])
+    given |= {one.name: one.value(given[one.name]) for one in _OPTIONS if given[one.name] is not None}
     context.exit(carried_out(catalogues, files, given))
 
 
@@ -82,6 +85,7 @@ def carried_out(catalogues: tuple[str, ...], files: Files, given: dict[str, Any]
     from gradproof.sweep import sweep as swept
     from gradproof.sweep.progress import Progress, shown
     from gradproof.sweep.store import Store
+    from gradproof.sweep.summary import unmet
 
     screen = console()
     progress = Progress()
@@ -101,6 +105,9 @@ def carried_out(catalogues: tuple[str, ...], files: Files, given: dict[str, Any]
             if interrupted and not store.finished():
                 return INTERRUPTED
             status = _told(store, progress, files)
+            if not (interrupted or given["shard"] or given["limit"]):  # which may well leave out what was named
+                for word in unmet(store.rows(), given["ops"], given["dtype"], given["device"]):
+                    screen.print(f"there is no case of --{word}", markup=False)
     return INTERRUPTED if interrupted else status
 
 
@@ -110,13 +117,14 @@ def _told(store: Any, progress: Any, files: Files) -> int:
 
     screen = console()
     summary = summary_of(store.rows())
-    for table in summary.tables():
+    for table in summary.tables() if summary.counts else ():
         screen.print(table)
     counts = ", ".join(f"{summary.counts[verdict]:,} {verdict.value}" for verdict in Verdict if summary.counts[verdict])
     now = f"{progress.done:,} of them now, in {clock(progress.seconds)}"
-    screen.print(f"{summary.counts.total():,} checks: {counts or 'none'}; {now}", markup=False)
+    total = summary.counts.total()
+    screen.print(f"{total:,} check{'s' * (total != 1)}: {counts or 'none'}; {now}", markup=False)
     if not summary.counts:
-        screen.print("no case was chosen; see --ops, --dtype, --device and --shard", markup=False)
+        screen.print("no case was chosen; see --ops, --dtype, --device, --limit and --shard", markup=False)
         return USAGE
     if files != Files():
         for path in files.write(store.report()):

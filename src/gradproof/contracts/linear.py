@@ -19,6 +19,7 @@ from gradproof.precision import SINGLE, coarsest
 from gradproof.program import Array, Program
 from gradproof.result import Finding, Place, Verdict
 from gradproof.settings import Tolerance
+from gradproof.sizes import sizes_of
 
 # What `combination` draws from: +-2^k with k from -1 to 6. The first is negative, also when there is only one.
 SIZES = np.exp2(np.arange(-1.0, 7.0))
@@ -62,21 +63,19 @@ def check_linear(
     deviates because it is never the same twice is called so instead. `size`: that of the terms of each sum, where they
     may cancel; rounding is relative to it."""
     findings: list[Finding] = []
-    rounding = negligible(program)
-    value_scale = rms(cotangent * program.value) * float(np.sqrt(cotangent.size))
-    if np.array_equal(pulled, expected):  # as it is for a single cotangent: the weights are powers of two
-        return ()
+    with np.errstate(invalid="ignore"):
+        deviations = np.abs(pulled - expected)
     for leaf in program.inputs:
         span = leaf.span
         if not leaf.size:
             continue
-        # A gradient that is zero but for rounding has no scale of its own; that of value over input stands in.
-        input_scale = rms(program.point[span]) or 1.0
-        scale = max(rms(expected[span]), rounding * value_scale / (tolerance.finest * input_scale + 1e-300))
-        with np.errstate(invalid="ignore"):
-            deviation = np.abs(pulled[span] - expected[span])
-        if np.max(deviation) <= tolerance.finest * scale:
+        deviation, scale = deviations[span], rms(expected[span])
+        if deviation.max() <= tolerance.finest * scale:
             continue
+        # A gradient that is zero but for rounding has no scale of its own; that of value over input stands in.
+        value_scale = rms(cotangent * sizes_of(program)) * float(np.sqrt(cotangent.size))
+        input_scale = rms(program.point[span]) or 1.0
+        scale = max(scale, negligible(program) * value_scale / (tolerance.finest * input_scale + 1e-300))
         allowed = entry_tolerance(expected[span] if size is None else size[span], scale, tolerance)
         if nondet_tol:  # of every pull that the combination is made of
             allowed += nondet_tol * (1.0 + float(np.sum(np.abs(cotangent))))

@@ -160,7 +160,7 @@ def _measured(task: Task, leaf: Leaf, output: Leaf, columns: Sequence[int]) -> d
             slope, limit = seen.slope[k, output.span], np.abs(seen.slope[k, output.span])
             np.maximum(limit, rms(slope), out=limit)
             limit *= ENTRY.bend
-            limit += seen.floor[k, output.span]
+            limit += seen.floor[output.span]
             slope[~(seen.bend[k, output.span] <= limit)] = np.nan
             slope /= task.steps[column]
             lines[int(column) - leaf.start] = Line.of(slope)

@@ -17,14 +17,16 @@ from gradproof.agreement import Judgement, entry_tolerance, judge
 from gradproof.evidence.gathered import Task, restricted
 from gradproof.evidence.scales import rounding
 from gradproof.norms import dot, rms, rows_weighed
+from gradproof.precision import DOUBLE, coarsest
 from gradproof.program import Array, Leaf
 from gradproof.reference.estimate import Kind
 from gradproof.reference.field import CHUNK, Field, projected
 from gradproof.reference.ladder import Goal, first_look, refine, second_opinion
+from gradproof.reference.surroundings import reconsidered
 from gradproof.result import Entry, Place
 
 # Effort for one suspect: evaluations after which no further entry is looked for, and how many are named at most.
-EVALUATIONS = 120
+EVALUATIONS = 140
 NAMED = 4
 # So many outputs are pulled one by one in a batch instead of bisected further, if memory allows.
 FEW_OUTPUTS = 32
@@ -148,8 +150,10 @@ def _adjudicate(task: Task, suspect: Suspect, coordinate: int, scale: float) -> 
     one_hot[0, row] = 1.0
     step = np.zeros((1, task.steps.size))
     step[0, coordinate] = task.steps[coordinate]
-    opinion = second_opinion(projected(task.reference, one_hot[0], task.exact), step, 0.5 * task.tolerance.relative)
-    numeric = opinion.scaled(1.0 / task.steps[[coordinate]])
+    field = projected(task.reference, one_hot[0], task.exact)
+    opinion = second_opinion(field, step, 0.5 * task.tolerance.relative)
+    length = task.steps[[coordinate]]
+    numeric = opinion.scaled(1.0 / length)
     if suspect.mode == "forward":
         step[0, coordinate] = 1.0
         analytic = task.program.push(step)[:, row]
@@ -157,6 +161,10 @@ def _adjudicate(task: Task, suspect: Suspect, coordinate: int, scale: float) -> 
         analytic = task.program.pull(one_hot)[:, coordinate]
     tolerance = entry_tolerance(numeric.value[0], scale, task.tolerance)
     tolerance += rounding(task, suspect.output, suspect.input)
+    judgement = judge(analytic[None], numeric, tolerance[None])
+    if judgement.wrong.any() and task.limits is None and coarsest(task.reference.inputs) is DOUBLE:
+        numeric = reconsidered(field, coordinate, task.steps, opinion).scaled(1.0 / length)
+        judgement = judge(analytic[None], numeric, tolerance[None])
     entry = Entry(
         Place(suspect.output.spot(row), suspect.input.spot(coordinate)),
         float(analytic[0]),
@@ -165,7 +173,7 @@ def _adjudicate(task: Task, suspect: Suspect, coordinate: int, scale: float) -> 
         float(tolerance[0]),
         float(numeric.spread[0, 0]),
     )
-    return entry, judge(analytic[None], numeric, tolerance[None]), Kind(int(numeric.kind[0, 0]))
+    return entry, judgement, Kind(int(numeric.kind[0, 0]))
 
 
 def _column(task: Task, coordinate: int) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,15 +12,17 @@ from gradproof.evidence.folds import Column
 from gradproof.evidence.gathered import Task
 from gradproof.evidence.scales import rounding
 from gradproof.evidence.wording import REASONS
+from gradproof.precision import DOUBLE, coarsest
 from gradproof.program import Array, Leaf, leaf_at
 from gradproof.reference.bends import Indices
 from gradproof.reference.estimate import Estimate, Kind
 from gradproof.reference.field import selected
 from gradproof.reference.ladder import second_opinion
+from gradproof.reference.surroundings import reconsidered
 from gradproof.result import Comparison, Entry, Place, Verdict
 
 # Of the outputs that bend along a coordinate, so many are looked at.
-OUTPUTS = 32
+OUTPUTS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,10 @@ def look_at(task: Task, column: Column, modes: tuple[str, ...], sizes: Sizes) ->
         outputs = outputs[np.linspace(0, outputs.size - 1, OUTPUTS).astype(int)]
     step = np.zeros((1, task.steps.size))
     step[0, column.coordinate] = task.steps[column.coordinate]
-    opinion = second_opinion(selected(task.reference, outputs, task.exact), step, 0.5 * task.tolerance.relative)
+    field = selected(task.reference, outputs, task.exact)
+    opinion = second_opinion(field, step, 0.5 * task.tolerance.relative)
+    if task.limits is None and coarsest(task.reference.inputs) is DOUBLE:
+        opinion = reconsidered(field, column.coordinate, task.steps, opinion)
     numeric = opinion.scaled(1.0 / task.steps[[column.coordinate]])
     looks: list[Look] = []
     for mode in modes:
@@ -103,14 +109,25 @@ def _judged(task: Task, where: tuple[str, int, int], numeric: Estimate, analytic
     return Look(mode, output, leaf, j, i, entry, Kind(int(numeric.kind[0, 0])), verdict)
 
 
-def with_looks(comparison: Comparison, looks: list[Look]) -> Comparison:
+def reason_of(task: Task, kinds: Iterable[Kind]) -> str:
+    """Why entries of these kinds cannot be told."""
+    kinds = set(kinds)
+    # The long steps of a narrow format make kinks and stairs of what is none.
+    narrow = coarsest(task.reference.inputs) is not DOUBLE
+    for kind in (Kind.JUMP, Kind.STEEP, Kind.SLOW, Kind.EDGE, *(() if narrow else (Kind.STAIRS, Kind.KINK))):
+        if kind in kinds:
+            return REASONS[kind]
+    return "precision" if narrow else "noise"
+
+
+def with_looks(task: Task, comparison: Comparison, looks: list[Look]) -> Comparison:
     """The comparison of a pair of leaves, and what single entries of it add to the verdict."""
     own = [one for one in looks if (one.mode, one.output, one.input) == _key(comparison)]
     for verdict in (Verdict.WRONG, Verdict.UNDECIDED):
         told = [one for one in own if one.verdict is verdict]
         if comparison.verdict is verdict or (told and comparison.verdict is not Verdict.WRONG):
             found = tuple(one.entry for one in told) + comparison.found
-            reason = REASONS.get(told[0].kind, "noise") if told and verdict is Verdict.UNDECIDED else comparison.reason
+            reason = reason_of(task, [told[0].kind]) if told and verdict is Verdict.UNDECIDED else comparison.reason
             wrong = len(found) if verdict is Verdict.WRONG else 0
             return replace(comparison, verdict=verdict, found=found[:8], wrong=wrong, reason=reason)
     return comparison

@@ -12,6 +12,7 @@ from gradproof.evidence.glanced import Glanced, glance_columns, glance_groups
 from gradproof.evidence.pattern import pattern_of
 from gradproof.evidence.scales import negligible, rounding
 from gradproof.evidence.sure import gather_sure
+from gradproof.evidence.ties import check_ties, ties_of
 from gradproof.norms import rms
 from gradproof.precision import DOUBLE, coarsest
 from gradproof.program import Array
@@ -19,6 +20,7 @@ from gradproof.reference.estimate import Estimate, Kind
 from gradproof.reference.field import Field, field_of
 from gradproof.reference.ladder import Goal, first_look, refine, second_opinion
 from gradproof.reference.steps import signed
+from gradproof.reference.surroundings import hidden_kinks, ordinary, unfolded
 from gradproof.result import Finding
 
 # Wrong-looking columns beyond this many are taken at their first look once as many others were confirmed.
@@ -36,7 +38,12 @@ def gather(task: Task, analytic: dict[str, Array], findings: tuple[Finding, ...]
     _look(field, task.steps, numeric, doubtful)
     measured = Measured(numeric, block_tolerances(task, numeric))
     if doubtful.size and _improve(task, field, measured) + _confirm(task, field, analytic, measured):
+        _unfold(task, field, analytic, measured)
         measured = Measured(numeric, block_tolerances(task, numeric))
+    ties = ties_of(numeric)
+    if ties:
+        claimed = {mode: [one[tie.coordinates, tie.output] for tie in ties] for mode, one in analytic.items()}
+        findings += check_ties(task, field, ties, claimed)
     return Gathered(
         comparisons_of(task, analytic, measured), findings + kinks_of(task, numeric), power_of(task, measured)
     )
@@ -55,7 +62,8 @@ def _glance(task: Task, field: Field, analytic: dict[str, Array]) -> Glanced:
 def columns(task: Task) -> Array:
     """The Jacobian by forward mode, as (N, M). A tangent that moves everything is pushed alone, as the user would: an
     adapter can hold a batch against it, which a single coordinate would not test."""
-    task.program.push(signed(task.generator, task.steps.size)[None])
+    if task.role == "own":
+        task.program.push(signed(task.generator, task.steps.size)[None])
     return task.program.push(np.eye(task.steps.size))
 
 
@@ -143,3 +151,16 @@ def _confirm(task: Task, field: Field, analytic: dict[str, Array], measured: Mea
         asked[some] = True
         better = second_opinion(field, _displacements(task.steps, some), 0.5 * task.tolerance.relative)
         numeric.put(some, better.scaled(1.0 / task.steps[some]))
+
+
+def _unfold(task: Task, field: Field, analytic: dict[str, Array], measured: Measured) -> None:
+    """What is still wrong may be a kink that does not show along its coordinate, as at a tie of three in a sort."""
+    numeric, steps = measured.estimate, task.steps
+    wrong = np.logical_or.reduce([judge(one, numeric, measured.tolerance).wrong for one in analytic.values()])
+    if not wrong.any() or task.limits is not None or coarsest(task.reference.inputs) is not DOUBLE:
+        return
+    wrong &= hidden_kinks(field, steps) & ordinary(numeric.kind)
+    for coordinate in np.flatnonzero(wrong.any(axis=1))[:CONFIRMED]:
+        row = np.array([coordinate])
+        found = numeric.of_rows(row).scaled(steps[row])
+        numeric.put(row, unfolded(field, int(coordinate), steps, found).scaled(1.0 / steps[row]))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import numpy as np
 
@@ -30,13 +32,17 @@ class Task:
     nondet_tol: float = 0.0
     exact: ComplexStep | None = None  # of the numeric side, where its function takes complex numbers
     limits: Limits | None = None  # what the user said of the inputs' domain
+    role: Literal["own", "copy"] = "own"  # the program is the user's own, or float64 in place of a narrow format
 
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
+    """`jacobians`: the analytic ones (N, M), by mode, where every entry was compared."""
+
     comparisons: tuple[Comparison, ...]
     findings: tuple[Finding, ...]
     power: Power | None
+    jacobians: Mapping[str, Array] = field(default_factory=dict)
 
     @property
     def plainly_right(self) -> bool:
@@ -46,7 +52,7 @@ class Gathered:
         )
 
     def with_findings(self, findings: tuple[Finding, ...]) -> Gathered:
-        return Gathered(self.comparisons, findings + self.findings, self.power)
+        return replace(self, findings=findings + self.findings)
 
 
 def restricted(vector: Array, span: slice) -> Array:

@@ -108,7 +108,7 @@ def glance_columns(task: Task, field: Field, analytic: dict[str, Array]) -> Glan
             narrow[own] = enough(task, seen.slope[own], length[own], scale, unimportant)
             np.maximum(size[own], scale * length[own], out=size[own])
         known = bar[rows] = seen.bar(size)
-        sides = [seen.agrees(one[rows] * length, size) for one in analytic.values()]
+        sides = [seen.agrees(np.ascontiguousarray(one[rows]) * length, size) for one in analytic.values()]
         doubtful[rows] = ~np.logical_and.reduce([known <= narrow, *sides]).all(axis=1)
     return Glanced(steps, slope, bar, scales, np.flatnonzero(doubtful))
 

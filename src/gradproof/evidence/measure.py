@@ -11,7 +11,7 @@ from gradproof.evidence.folds import Fold, find_fold, with_loudest
 from gradproof.evidence.gathered import Task
 from gradproof.evidence.nans import tainted
 from gradproof.evidence.sums import Probe, Sums, part, sums_of
-from gradproof.norms import dot, rms
+from gradproof.norms import dot
 from gradproof.precision import coarsest
 from gradproof.program import Array, Leaf
 from gradproof.reference.estimate import Estimate, Kind
@@ -19,6 +19,7 @@ from gradproof.reference.field import by_leaf
 from gradproof.reference.glance import PROBE, Glance, glance_sums
 from gradproof.reference.ladder import Goal, first_look, refine
 from gradproof.reference.steps import random_direction, signed, step_exponent
+from gradproof.sizes import size_of
 
 # Rounding errors on the analytic side add up like a random walk; this many standard deviations are granted.
 ROUNDING_FACTOR = 8.0
@@ -189,7 +190,5 @@ def negligible_change(task: Task, numeric: float, bar: float, output: Leaf) -> f
     """As for exhaustive blocks: what is zero within its bar needs to be known only against the value's own size."""
     if abs(numeric) > bar:
         return 0.0
-    value = task.program.value[output.span]
-    return (
-        task.tolerance.finest * 2.0 ** step_exponent(task.reference) * rms(value) * float(np.sqrt(max(value.size, 1)))
-    )
+    size = size_of(task.program, output) * float(np.sqrt(max(output.size, 1)))
+    return task.tolerance.finest * 2.0 ** step_exponent(task.reference) * size

@@ -6,18 +6,16 @@ tolerance that grows with the size. A probe beyond its bar is no verdict yet: `b
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 
 from gradproof.agreement import CLEAR
 from gradproof.evidence.bisect import Located, Suspect, locate
-from gradproof.evidence.columns import with_looks
+from gradproof.evidence.columns import reason_of, with_looks
 from gradproof.evidence.gathered import Gathered, Task
 from gradproof.evidence.measure import Evidence, granted, negligible_change
 from gradproof.evidence.sums import part
+from gradproof.evidence.ties import OUTPUTS, Tie, check_ties
 from gradproof.evidence.wording import (
-    REASONS,
     crowd_remark,
     hidden_kink_remark,
     kink_remark,
@@ -25,8 +23,9 @@ from gradproof.evidence.wording import (
     stairs_remark,
 )
 from gradproof.precision import DOUBLE, coarsest
-from gradproof.program import Spot
+from gradproof.program import Array, Spot
 from gradproof.reference.estimate import Kind
+from gradproof.reference.field import field_of
 from gradproof.result import Comparison, Finding, Place, Power, Table, Verdict
 
 # P(|signed sum| > 6 sigma) <= 2 exp(-18) = 3e-8 (Hoeffding).
@@ -40,12 +39,36 @@ DOUBTED = 32.0
 def gather(task: Task, evidence: Evidence) -> Gathered:
     """Judge every (mode, output, input) over all probes, and look for the entry where one disagrees."""
     comparisons = tuple(
-        with_looks(_judge_pair(task, mode, evidence, o, i), evidence.looks)
+        with_looks(task, _judge_pair(task, mode, evidence, o, i), evidence.looks)
         for mode in evidence.modes
         for o in range(len(task.program.outputs))
         for i in range(len(task.program.inputs))
     )
-    return Gathered(comparisons, tuple(_remarks(task, evidence)), _power(task, evidence, comparisons))
+    findings = (*_ties(task, evidence), *_remarks(task, evidence))
+    return Gathered(comparisons, findings, _power(task, evidence, comparisons))
+
+
+def _ties(task: Task, evidence: Evidence) -> tuple[Finding, ...]:
+    """Entries at a kink that were looked at one by one, and belong to the same output."""
+    kinked = [look for look in evidence.looks if look.kind is Kind.KINK]
+    rows = sorted({look.row for look in kinked if look.mode == kinked[0].mode})
+    found: dict[str, list[tuple[Tie, Array]]] = {}
+    for row in rows:
+        for mode in evidence.modes:
+            own = [look for look in kinked if (look.mode, look.row) == (mode, row)]
+            if len(own) > 1:
+                tie = Tie(
+                    row,
+                    np.array([look.coordinate for look in own]),
+                    np.array([look.entry.numeric for look in own]),
+                    np.array([look.entry.spread for look in own]),
+                )
+                found.setdefault(mode, []).append((tie, np.array([look.entry.analytic for look in own])))
+    if not found:
+        return ()
+    ties = [tie for tie, _ in next(iter(found.values()))][:OUTPUTS]
+    claimed = {mode: [gradient for _, gradient in pairs][:OUTPUTS] for mode, pairs in found.items()}
+    return check_ties(task, field_of(task.reference), ties, claimed)
 
 
 def _judge_pair(task: Task, mode: str, evidence: Evidence, o: int, i: int) -> Comparison:
@@ -78,15 +101,16 @@ def _judge_pair(task: Task, mode: str, evidence: Evidence, o: int, i: int) -> Co
         beyond = bool(np.isfinite(most)) and not excess[worst] <= most
         verdict = Verdict.WRONG if located.found or beyond else Verdict.RIGHT
         rough = SEVERAL & (located.kinds | {Kind(int(outcomes[worst].numeric.kind[i, o]))})
-        if beyond and not located.found and rough:
-            # Kinks of opposite sign that could not be told apart allow more than what is left of both.
-            verdict, reason = Verdict.UNDECIDED, _reason(task, rough)
+        if beyond and not located.found and (rough or coarsest(task.reference.inputs) is not DOUBLE):
+            # Kinks of opposite sign that could not be told apart allow more than what is left of both; and the steps of
+            # a narrow format are so long that a function may turn round within one.
+            verdict, reason = Verdict.UNDECIDED, reason_of(task, rough)
     if verdict is Verdict.RIGHT and any(
         bar[k] > max(tolerance[k], negligible_change(task, numeric[k], bar[k], output_leaf))
         for k in range(evidence.pieces)
     ):
         kinds = [Kind(int(outcome.numeric.kind[i, o])) for outcome in outcomes]
-        verdict, reason = Verdict.UNDECIDED, _reason(task, kinds)
+        verdict, reason = Verdict.UNDECIDED, reason_of(task, kinds)
     return Comparison(
         order=task.order,
         mode=mode,
@@ -106,14 +130,6 @@ def _loosest(task: Task, granted: float) -> float:
     """`granted` is for the strictest part of the tolerance; this is what the most generous part would grant."""
     tolerance = task.tolerance
     return granted * max(tolerance.relative, tolerance.of_block) / tolerance.finest if tolerance.finest else granted
-
-
-def _reason(task: Task, kinds: Iterable[Kind]) -> str:
-    kinds = set(kinds)
-    for kind in (Kind.JUMP, Kind.STEEP, Kind.EDGE, Kind.STAIRS, Kind.KINK):
-        if kind in kinds:
-            return REASONS[kind]
-    return "precision" if coarsest(task.reference.inputs) is not DOUBLE else "noise"
 
 
 def _remarks(task: Task, evidence: Evidence) -> list[Finding]:

@@ -9,6 +9,7 @@ from gradproof.norms import rms
 from gradproof.precision import Precision, coarsest
 from gradproof.program import Array, Leaf, Program
 from gradproof.reference.steps import step_exponent
+from gradproof.sizes import size_of
 
 # Roundings that a derivative which is zero may consist of; half precision, which rounds at the end, has fewer.
 ROUNDINGS = 64.0
@@ -30,7 +31,7 @@ def unimportant_changes(task: Task) -> Array:
     changes the output by less than the tolerance: the change over one step that would do so, for each output (M,)."""
     result = np.empty(task.program.value.size)
     for output in task.program.outputs:
-        result[output.span] = rms(task.program.value[output.span])
+        result[output.span] = size_of(task.program, output)
     result *= task.tolerance.finest * 2.0 ** step_exponent(task.reference)
     return result
 
@@ -39,7 +40,7 @@ def rounding(task: Task, output: Leaf, leaf: Leaf) -> float:
     """What the analytic side may be off by at any entry of a block: some roundings of value over input. It matters
     where the true derivatives are zero and have no size of their own."""
     form = coarsest(task.program.inputs + task.program.outputs)
-    return least(task.program, leaf, form) * rms(task.program.value[output.span])
+    return least(task.program, leaf, form) * size_of(task.program, output)
 
 
 def least(program: Program, leaf: Leaf, form: Precision) -> float:

@@ -136,7 +136,7 @@ class _Moved:
         seen = glance(self._field, self._lengths[None], ENTRY.within(task.tolerance.finest))
         size = np.maximum(np.abs(seen.slope), scale * length)
         bar, apart = seen.bar(size), np.abs(self._expected - seen.slope[0])
-        rest = apart + seen.floor[0]
+        rest = apart + seen.floor
         unimportant = unimportant_changes(task)
         agreed = seen.agrees(self._expected[None], size)[0] & (
             bar[0] <= enough(task, seen.slope[0], length, scale, unimportant)

@@ -13,6 +13,7 @@ from gradproof.evidence.gathered import Task, restricted
 from gradproof.norms import dot, largest, rms
 from gradproof.program import Array, Leaf
 from gradproof.result import Finding
+from gradproof.sizes import size_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,7 @@ def modes(task: Task, drawn: list[Probe], analytic: list[dict[str, Sums]]) -> li
 
     def change(probe: Probe, output: Leaf, leaf: Leaf) -> float:
         length = rms(probe.direction[leaf.span]) / (rms(program.point[leaf.span]) or 1.0)
-        return rms(program.value) * length * float(np.sqrt(output.size * leaf.size))
+        return size_of(program) * length * float(np.sqrt(output.size * leaf.size))
 
     return [
         Modes(

@@ -20,7 +20,8 @@ UNDECIDED_HINTS = {
     "precision": "The function runs in low precision only; one that runs in float64, gradproof.compare with a plain "
     "reference that does, or a wider tolerance= would decide.",
     "domain": "The point lies on the border of the domain; move it inside.",
-    "steep": "The slope grows without bound here, as that of a root at zero; move the point.",
+    "steep": "The slope grows without bound here, as that of a root or of x log x at zero; move the point.",
+    "slow": "The slope settles too slowly as the steps shrink, as that of |x|^1.1 at zero; move the point.",
     "stairs": "The function moves in stairs: its slope on a tread and across them differ; make it exact.",
     "jump": "The function jumps here; move the point.",
     "kink": "The function has a kink here that the steps do not resolve; move the point.",
@@ -28,7 +29,14 @@ UNDECIDED_HINTS = {
 }
 
 # Why an entry of such a kind stays undecided.
-REASONS = {Kind.KINK: "kink", Kind.STAIRS: "stairs", Kind.EDGE: "domain", Kind.STEEP: "steep", Kind.JUMP: "jump"}
+REASONS = {
+    Kind.KINK: "kink",
+    Kind.STAIRS: "stairs",
+    Kind.EDGE: "domain",
+    Kind.SLOW: "slow",
+    Kind.STEEP: "steep",
+    Kind.JUMP: "jump",
+}
 
 
 def _and_more(count: int) -> str:
@@ -76,6 +84,19 @@ def hidden_kink_remark(place: Place) -> Finding:
         f"{place} has a kink at this point that no single coordinate shows; the gradient was held against the slopes "
         "on both sides of it along random directions",
         "Move the point away from the kink to check an ordinary derivative.",
+    )
+
+
+def tie_mismatch(mode: str, place: Place, others: int, says: float, low: float, high: float) -> Finding:
+    slope = f"{low:.6g}" if f"{low:.4g}" == f"{high:.4g}" else f"from {low:.6g} to {high:.6g}"
+    return Finding(
+        "no-subgradient",
+        Verdict.WRONG,
+        place,
+        f"{place} and {others} more at the same kink are each valid, but not together: along one direction the slope "
+        f"is {slope}, and in {mode} mode they say {says:.6g}",
+        "At a tie the gradient goes to one of the inputs or is shared out among them; look for one that each of them "
+        "gets in full, or none.",
     )
 
 

@@ -17,6 +17,7 @@ from gradproof.jax.leaves import rows_of
 from gradproof.jax.modes import unsupported_in_double
 from gradproof.jax.runs import Plain, Runs
 from gradproof.jax.scope import Scope
+from gradproof.precision import SINGLE
 from gradproof.program import Array, Leaf, Skipped, Tally, read_only
 
 # Fewer pulls or pushes than this run one by one: compiling a batch costs as much as some dozens of them.
@@ -116,6 +117,17 @@ class JaxProgram:
             self._runs.values_each(self.point[None], result)
         return result.reshape(self.value.shape)
 
+    @property
+    def pulled(self) -> Known | None:
+        """A pull that was made by itself, as the user would."""
+        return self._lanes["pull"].known
+
+    @property
+    def pulls_in_batches(self) -> bool:
+        """Whether the first batch was believed, because it gave for that one what the plain pull had given."""
+        lane = self._lanes["pull"]
+        return lane.known is not None and lane.batched is True and not lane.reason
+
     def pull(self, cotangents: Array) -> Array:
         rows = rows_of(cotangents, self.value.size)
         result = np.empty((len(rows), self.point.size))
@@ -185,7 +197,16 @@ class JaxProgram:
         with unsupported_in_double():
             wide = JaxProgram(call, self.name, self.point, self.tally, scope, plain="values compiled")
         refuse_other_outputs(self.outputs, wide.outputs)
+        if self._roundoff <= SINGLE.roundoff:
+            wide._lean_on(self)
         return wide
+
+    def _lean_on(self, native: JaxProgram) -> None:
+        """What the native program has shown of a pull or a push suffices to believe in a batch here, which makes a
+        plain call unnecessary: in float64 that would compile every operation by itself."""
+        for name in ("pull", "push"):
+            lane = self._lanes[name]
+            lane.native, lane.few = native._lanes[name], 2
 
     def _derived_widened(self, origin: Origin) -> JaxProgram:
         wide = origin.program.widened()

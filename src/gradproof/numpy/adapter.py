@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NoReturn
 
-from gradproof.errors import UsageError
+from gradproof.errors import NoDerivative, UsageError
 from gradproof.numpy.calls import Call
 from gradproof.numpy.derivative import Written, written
 from gradproof.numpy.leaves import is_number
@@ -29,7 +29,7 @@ def program_of(
 ) -> NoReturn:
     """NumPy does not differentiate by itself."""
     del args, kwargs, wrt
-    raise UsageError(
+    raise NoDerivative(
         f"{name_of(fn)} is given NumPy arrays or plain numbers, which carry no derivative; pass the one you wrote: "
         "gradproof.check(fn, x, derivative={'jac': jac}), or vjp, jvp, grad, hess, hessp; a function of JAX or torch "
         "differentiates itself when it is given their arrays: gradproof.check(fn, jnp.asarray(x))"

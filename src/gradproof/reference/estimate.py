@@ -22,9 +22,10 @@ class Kind(IntEnum):
     STAIRS = 2  # one slope on a tread, another across the stairs
     NEAR = 3  # smooth, with a kink so near that the steps had to be shortened
     EDGE = 4  # finite on one side only: the point lies on the border of the domain
-    STEEP = 5  # the slope grows without bound as the steps shrink
-    JUMP = 6  # the function itself jumps here
-    ROUGH = 7  # no step resolves a slope: noise, or the function is not finite around the point
+    SLOW = 5  # the slope settles so slowly as the steps shrink that its limit cannot be told
+    STEEP = 6  # the slope grows without bound as the steps shrink
+    JUMP = 7  # the function itself jumps here
+    ROUGH = 8  # no step resolves a slope: noise, or the function is not finite around the point
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from gradproof.program import Array, Program
 from gradproof.reference.complexstep import ComplexStep
 from gradproof.reference.estimate import Estimate
 from gradproof.reference.steps import step_exponent
+from gradproof.sizes import sizes_of, terms_of
 
 # Rows of points are evaluated in chunks of about this many numbers (points and values together): large enough to
 # drown the cost of a call, small enough to stay in the cache, and never more than a few vectors when N is huge.
@@ -37,7 +38,7 @@ class Field:
 
 def field_of(program: Program, step: ComplexStep | None = None) -> Field:
     """All outputs of the program, each for itself."""
-    floor = np.abs(program.value)
+    floor = sizes_of(program)
     for leaf in program.outputs:
         floor[leaf.span] *= precision.of(leaf.dtype).roundoff
     return Field(
@@ -89,7 +90,8 @@ def by_leaf(program: Program, cotangent: Array, step: ComplexStep | None = None)
 def _combined(program: Program, parts: Sequence[tuple[slice, Array]], step: ComplexStep | None) -> Field:
     """Independent roundings add up like a random walk, hence the root of the sum of squares."""
     roundoff = precision.coarsest(program.outputs).roundoff
-    terms = [weights * program.value[span] for span, weights in parts]
+    sizes = sizes_of(program) if terms_of(program) else program.value
+    terms = [weights * sizes[span] for span, weights in parts]
     terms = [one if np.isfinite(one).all() else np.where(np.isfinite(one), one, 0.0) for one in terms]
 
     def values(points: Array) -> Array:

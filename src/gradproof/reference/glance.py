@@ -50,8 +50,8 @@ SUSPICIOUS = 1e-3
 
 @dataclass(frozen=True, slots=True)
 class Glance:
-    """Along each displacement: the central difference, how much the slopes from left and right differ, and what
-    rounding alone may add to the first. Arrays (k, M)."""
+    """Along each displacement: the central difference, how much the slopes from left and right differ (k, M), and what
+    rounding alone may add to the first (M,)."""
 
     slope: Array
     bend: Array
@@ -74,15 +74,14 @@ class Glance:
 @np.errstate(invalid="ignore", over="ignore")
 def glance(field: Field, displacements: Array, strictness: Strictness) -> Glance:
     up, down = sample(field, displacements, (1.0,))
-    slope = up - down
-    slope *= 0.5
+    slope = _halved(up - down)
     # In place, because these may be a Jacobian, or vectors of a million.
     bend = up
     bend += down
     bend -= field.value
     bend -= field.value
     np.abs(bend, out=bend)
-    return Glance(slope, bend, np.broadcast_to(FLOOR_FACTOR * field.floor, slope.shape), strictness)
+    return Glance(slope, bend, FLOOR_FACTOR * field.floor, strictness)
 
 
 @np.errstate(invalid="ignore", over="ignore")
@@ -91,8 +90,7 @@ def glance_sums(program: Program, cotangent: Array, displacement: Array, strictn
     bends so much that there may be a kink."""
     field = field_of(program)
     up, down = sample(field, displacement, (1.0,))
-    slope = up - down
-    slope *= 0.5
+    slope = _halved(up - down)
     bend = up
     bend += down
     bend -= field.value
@@ -104,8 +102,16 @@ def glance_sums(program: Program, cotangent: Array, displacement: Array, strictn
         [rows_weighed(rows[:, leaf.span], cotangent[leaf.span])[0] for leaf in program.outputs]
         for rows in (slope, bend)
     ]
-    floor = FLOOR_FACTOR * by_leaf(program, cotangent).floor[None]
+    floor = FLOOR_FACTOR * by_leaf(program, cotangent).floor
     return Glance(np.array([sums[0]]), np.abs(np.array([sums[1]])), floor, strictness), suspicious
+
+
+def _halved(rise: Array) -> Array:
+    """The slope. An infinite one is as large as any deviation from it, and would agree with all; NaN with none."""
+    rise *= 0.5
+    if not np.isfinite(rise.sum()):
+        rise[np.isinf(rise)] = np.nan
+    return rise
 
 
 def _suspicious(slope: Array, bend: Array, floor: Array) -> bool:

@@ -1,13 +1,16 @@
-"""What to make of a slope that no central stencil resolves: a kink, the border of the domain, a jump, or noise."""
+"""What to make of a slope that no central stencil resolves: a kink, the border of the domain, a jump, a slope that
+arrives late or never, or noise."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gradproof.program import Array
+from gradproof.reference.courses import course
 from gradproof.reference.estimate import Estimate, Kind
 from gradproof.reference.lepski import lepski
 from gradproof.reference.stencil import Slopes
@@ -20,11 +23,9 @@ APART = 3.0
 NOTABLE = 0.05
 # log2 of the longest step that counts as near, relative to the first look.
 WITHIN = 4
-# A slope is unbounded when it grows like a power of the step between these, rung by rung: a root has 1/2, a jump 1.
-GROWTH = (0.1, 0.9)
-# A slope crawls when what a rung changes is at least this share of what the rung above changed. Four octaves make it
-# 1/16 where the function has an expansion in whole powers of the step, and 1/4 for x^1.5, which still arrives.
-CRAWL = 0.28
+# Rises over several steps are the same when they differ by this share at most; those from a value that stands alone
+# are so to more digits.
+LIKE, ISOLATED = 0.2, 1e-3
 
 
 def classify(central: Estimate, missed: Mask, rungs: Sequence[tuple[int, Slopes]]) -> Estimate:
@@ -44,35 +45,38 @@ def classify(central: Estimate, missed: Mask, rungs: Sequence[tuple[int, Slopes]
     within = _kink_within(steps, right_bars, left_bars)
     if not missed.any():
         return Estimate(central.value, central.bar, central.spread, np.where(within, np.uint8(Kind.NEAR), central.kind))
-    right, right_bar = lepski([one.right for one in sided], right_bars)
-    left, left_bar = lepski([one.left for one in sided], left_bars)
-    has_right, has_left = np.isfinite(right_bar), np.isfinite(left_bar)
-    gap = np.where(has_right & has_left, np.abs(right - left), 0.0)
-    sides_bar = np.maximum(right_bar, left_bar)
-    apart = gap > APART * (right_bar + left_bar)
-    right_tail = _tail([one.right for one in sided], exponents, right)
-    left_tail = _tail([one.left for one in sided], exponents, left)
-    kink = missed & has_right & has_left & apart & _persistent(gap, sided) & (right_tail == 0) & (left_tail == 0)
-    edge = missed & (has_right != has_left)
-    jump = missed & ~kink & _constant_rise(rungs)
-    steep = missed & ~kink & ~jump & _unbounded([np.where(has_right, one.right, one.left) for one in sided])
-    value = np.where(kink, 0.5 * (right + left), central.value)
-    value = np.where(edge, np.where(has_right, right, left), value)
-    bar = np.where(kink, sides_bar, central.bar)
-    bar = np.where(edge, np.where(has_right, right_bar + right_tail, left_bar + left_tail), bar)
+    right = _side([one.right for one in sided], right_bars, exponents)
+    left = _side([one.left for one in sided], left_bars, exponents)
+    both = right.exists & left.exists
+    one = right.where(right.exists, left)
+    gap = np.where(both, np.abs(right.slope - left.slope), 0.0)
+    sides_bar = np.maximum(right.bar, left.bar)
+    apart = gap > APART * (right.bar + left.bar)
+    arrived = missed & both & right.arrived & left.arrived & ~apart
+    lasting = _persistent(gap, sided) | (right.arrived & left.arrived)
+    kink = missed & both & apart & lasting & (right.tail == 0) & (left.tail == 0) & ~one.endless
+    edge = missed & (right.exists != left.exists)
+    jump = missed & ~kink & _constant_rise(rungs, steps)
+    steep = missed & ~kink & ~jump & one.endless
+    slow = missed & ~steep & ~jump & (right.slow | left.slow)
+    value = np.where(kink | arrived, 0.5 * (right.slope + left.slope), np.where(edge, one.slope, central.value))
+    bar = np.where(kink, sides_bar, np.where(arrived, sides_bar + gap, central.bar))
+    bar = np.where(slow, np.maximum(bar, np.maximum(right.tail, left.tail)), bar)
+    bar = np.where(edge, one.bar + one.tail, bar)
     bar = np.where(jump | steep, np.inf, bar)
     # Steps that stay on this side of a nearby kink or border may be too short for the noise. The side that it is not on
     # has the same slope, and steps as long as they like.
     cut = np.logical_or.reduce([np.isfinite(one.right_bar) != np.isfinite(one.left_bar) for one in sided])
-    better = missed & (within | cut) & has_right & has_left & ~apart
-    better &= np.minimum(right_bar, left_bar) < central.bar
-    better &= np.abs(central.value - np.where(right_bar < left_bar, right, left)) <= APART * central.bar
-    value = np.where(better, np.where(right_bar < left_bar, right, left), value)
-    bar = np.where(better, np.minimum(right_bar, left_bar), bar)
+    narrow = right.where(right.bar < left.bar, left)
+    better = missed & (within | cut) & both & ~apart & ~(jump | steep | slow | arrived) & (narrow.bar < central.bar)
+    better &= np.abs(central.value - narrow.slope) <= APART * central.bar
+    value = np.where(better, narrow.slope, value)
+    bar = np.where(better, narrow.bar, bar)
     kind = np.where(missed & ~better, np.uint8(Kind.ROUGH), np.uint8(Kind.SMOOTH))
-    near = within & (~missed | better)
+    near = within & (~missed | better) & ~arrived
     for mask, label in (
         (near, Kind.NEAR),
+        (slow | arrived, Kind.SLOW),
         (jump, Kind.JUMP),
         (edge, Kind.EDGE),
         (steep, Kind.STEEP),
@@ -80,6 +84,42 @@ def classify(central: Estimate, missed: Mask, rungs: Sequence[tuple[int, Slopes]
     ):
         kind = np.where(mask, np.uint8(label), kind)
     return Estimate(value, bar, np.where(kink, 0.5 * gap, 0.0), kind)
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """What is believed of the slopes on one side; a bar that is not finite means that there is none. `arrived`: they
+    crawl to a limit that can be told; `tail`: how far away it may be where it cannot, for
+    certain where they are `slow`; `endless`: there is none."""
+
+    slope: Array
+    bar: Array
+    tail: Array
+    slow: Mask
+    arrived: Mask
+    endless: Mask
+
+    @property
+    def exists(self) -> Mask:
+        return np.isfinite(self.bar)
+
+    def where(self, mask: Mask, other: _Side) -> _Side:
+        pairs = [(getattr(self, field.name), getattr(other, field.name)) for field in fields(self)]
+        return _Side(*(np.where(mask, ours, theirs) for ours, theirs in pairs))
+
+
+def _side(slopes: Sequence[Array], bars: Sequence[Array], exponents: Sequence[int]) -> _Side:
+    slope, bar = lepski(slopes, bars)
+    along = course(slopes, exponents, slope)
+    arrived = np.isfinite(along.bar) & np.isfinite(bar)
+    return _Side(
+        np.where(arrived, along.limit, slope),
+        np.where(arrived, along.bar, bar),
+        np.where(arrived, 0.0, along.tail),
+        along.firmly & ~arrived,
+        arrived,
+        along.endless & np.isfinite(bar),
+    )
 
 
 def _sober(bars: Sequence[Array], exponents: Sequence[int]) -> list[Array]:
@@ -107,48 +147,18 @@ def _persistent(gap: Array, sided: Sequence[Slopes]) -> Mask:
     return np.asarray(np.sum(same, axis=0) >= 2)
 
 
-def _constant_rise(rungs: Sequence[tuple[int, Slopes]]) -> Mask:
-    """The function rises by the same amount over ever smaller steps."""
-    rises = np.stack([slopes.central * 2.0**exponent for exponent, slopes in rungs[:3]])
-    mean = np.abs(rises.mean(axis=0))
-    return np.asarray((len(rises) == 3) & (mean > 0) & (np.ptp(rises, axis=0) <= 0.2 * mean))
+def _constant_rise(rungs: Sequence[tuple[int, Slopes]], steps: Sequence[tuple[int, Slopes]]) -> Mask:
+    """The function rises by the same amount over ever smaller steps: from one side to the other, or from the point
+    itself to a side, where noise at the point would look alike if it were not for the digits."""
+    across = [slopes.central * 2.0**exponent for exponent, slopes in rungs[:3]]
+    right = [slopes.right * 2.0**exponent for exponent, slopes in steps[:5]]
+    left = [slopes.left * 2.0**exponent for exponent, slopes in steps[:5]]
+    alone = (len(steps) >= 5) & _constant(right, ISOLATED) & _constant(left, ISOLATED)
+    # The bars of such slopes are 1.4 times as wide as themselves, and more if they come from the last digits.
+    alone &= np.logical_and.reduce([one.right_bar <= 2.0 * np.abs(one.right) for _, one in steps[:5]])
+    return np.asarray(((len(rungs) >= 3) & _constant(across, LIKE)) | alone)
 
 
-def _unbounded(slopes: Sequence[Array]) -> Mask:
-    """Over the smallest steps, four octaves apart, the slope grows by the same power each time."""
-    if len(slopes) < 5:
-        return np.zeros(slopes[0].shape, dtype=bool)
-    small = np.stack(slopes[:5])
-    growth = np.log2(small[:-1] / small[1:]) / 4.0
-    inside = (growth > GROWTH[0]) & (growth < GROWTH[1])
-    return np.asarray(inside.all(axis=0) & (np.ptp(growth, axis=0) < 0.1))
-
-
-@np.errstate(invalid="ignore", divide="ignore", over="ignore")
-def _tail(rungs: Sequence[Array], exponents: Sequence[int], slope: Array) -> Array:
-    """How far this slope may be from its limit where it crawls. Elsewhere zero.
-
-    Each of four rungs in a row changes it by the same share of what the one above did, as x^1.1 does at 0: none of them
-    shows how far away the limit is. Noise is not like that: it grows as the steps shrink.
-    """
-    result = np.zeros(slope.shape)
-    known = _with_first_look(dict(zip(exponents, rungs, strict=True)))
-    # The smallest steps tell most, unless noise covers them: so they come last.
-    for first in sorted(known, reverse=True):
-        row = [known[exponent] for exponent in range(first, first + 13, 4) if exponent in known]
-        if first > 0 or len(row) < 4:
-            continue
-        changes = np.diff(np.stack(row), axis=0)
-        shares = changes[:-1] / changes[1:]
-        crawling = (shares > CRAWL).all(axis=0) & (shares < 1.05).all(axis=0) & (np.ptp(shares, axis=0) < 0.1)
-        ahead = np.abs(changes[0]) * np.where(shares[0] < 1.0, shares[0] / (1.0 - shares[0]), np.inf)
-        result = np.where(crawling, np.abs(row[0] - slope) + 2.0 * ahead, result)
-    return result
-
-
-def _with_first_look(known: dict[int, Array]) -> dict[int, Array]:
-    """That has no one-sided slopes: they are put in as if they crawled there as they do above."""
-    if 0 in known or not {-4, 4, 8, 12} <= known.keys():
-        return known
-    share = (known[8] - known[4]) / (known[12] - known[8])
-    return {**known, 0: known[-4] + (known[4] - known[-4]) * share / (1.0 + share)}
+def _constant(rises: Sequence[Array], share: float) -> Mask:
+    mean = np.abs(np.mean(rises, axis=0))
+    return np.asarray((mean > 0) & (np.ptp(rises, axis=0) <= share * mean))

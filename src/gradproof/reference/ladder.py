@@ -16,6 +16,7 @@ from gradproof.program import Array
 from gradproof.reference.complexstep import sharpened
 from gradproof.reference.estimate import Estimate, Kind
 from gradproof.reference.field import Field
+from gradproof.reference.grid import held_against
 from gradproof.reference.kinks import classify
 from gradproof.reference.lepski import lepski
 from gradproof.reference.stencil import FLOOR_FACTOR, NOISE_FACTOR, PER_STEP, Slopes, first_slopes, slopes
@@ -118,7 +119,7 @@ def second_opinion(field: Field, displacements: Array, relative: float) -> Estim
     question = Question(field, displacements, Goal(np.zeros(shape), relative))
     _walk(question, look, np.arange(shape[0]), stretches, result)
     _sharpened(field, displacements, question.goal, result)
-    return result
+    return held_against(field, displacements, result)
 
 
 @dataclass(frozen=True, slots=True)

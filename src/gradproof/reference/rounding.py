@@ -9,7 +9,7 @@ from one neighbour to the next, as a mistake would, or scatters around zero, as 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +26,10 @@ NEIGHBOURS = 15
 SIGMAS = 5.0
 
 
+# No powers of two, so that every product is rounded anew.
+FACTORS = np.array([1.0, 1.1, 0.7, 1.37, 0.83])
+
+
 @dataclass(frozen=True, slots=True)
 class Pair:
     """The same numbers in the narrow format and in float64, rows (1 + neighbours, n): the first is at the point."""
@@ -36,10 +40,12 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Excess:
-    """The numbers that are off by more than rounding allows: by the same everywhere, or by something that scatters."""
+    """The numbers that are off by more than rounding allows: by the same everywhere, or by something that scatters.
+    `explained`: what scatters is no more than the computation itself makes of its roundings."""
 
     steady: Mask
     scattered: Mask
+    explained: bool = False
 
     @property
     def any(self) -> bool:
@@ -84,3 +90,13 @@ def excess(pair: Pair, allowed: Array, roundings: float, form: Precision) -> Exc
     scatter = np.std(errors, axis=0, ddof=1) if count > 1 else np.zeros_like(bias)
     steady = beyond & ~(bias <= allowed + SIGMAS * scatter / np.sqrt(count))
     return Excess(steady, beyond & ~steady)
+
+
+def magnified(run: Callable[[Array], Array], rows: Array) -> Array:
+    """How far derivatives are apart that differ by rounding alone: those of the rows times some factors, over these. A
+    rule may magnify its rounding: it divides by what is nearly zero, or its terms cancel. (k, n) -> (k, m)."""
+    scaled = (FACTORS[:, None, None] * rows).reshape(-1, rows.shape[1])
+    found = run(scaled).reshape(FACTORS.size, len(rows), -1) / FACTORS[:, None, None]
+    with np.errstate(invalid="ignore"):
+        apart: Array = np.nan_to_num(np.abs(found[1:] - found[0]), posinf=0.0).max(axis=0)
+    return apart

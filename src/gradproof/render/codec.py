@@ -42,24 +42,38 @@ REPLACED: Mapping[tuple[type, str], tuple[str, Any]] = {
 }
 
 LONGEST = 200
-_PLAIN = (NoneType, bool, str, int)
+_PLAIN = frozenset({NoneType, bool, str, int})
 
 
 def encode(value: Any) -> Any:
-    """Plain dicts, lists, strings, numbers and None."""
-    if type(value) in _PLAIN or isinstance(value, str):
+    """Plain dicts, lists, strings, numbers and None. A sweep encodes a hundred values for every check, nearly all of
+    them of the types that come first."""
+    kind: type = type(value)
+    if kind in _PLAIN:
         return value
-    if isinstance(value, Enum):
-        return value.value
-    if type(value) is not float and isinstance(value, Integral):
-        return int(value)
-    if type(value) is float or isinstance(value, Real):
-        return _number(float(value))
+    if kind is float:
+        return _number(value)
     if isinstance(value, tuple):
         return [encode(one) for one in value]
-    if is_dataclass(value):
-        return {key: encode(_written(value, name)) for name, key in _names(value.__class__)}
+    names = _names(kind)
+    if not names:
+        return _rare(value)
+    written = _written if kind in _DESCRIBED else getattr
+    return {key: encode(written(value, name)) for name, key in names}
+
+
+def _rare(value: Any) -> Any:
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Real):
+        return int(value) if isinstance(value, Integral) else _number(float(value))
     raise TypeError(f"{type(value).__name__} has no place in a report")
+
+
+# Classes with fields that are written as how they print.
+_DESCRIBED = (Bound, Settings)
 
 
 def _written(owner: Any, name: str) -> Any:
@@ -139,7 +153,9 @@ def _key(owner: type, one: Field[Any]) -> tuple[str, Any]:
 
 @cache
 def _names(owner: type) -> tuple[tuple[str, str], ...]:
-    """Each field and its key."""
+    """Each field and its key; none where the class has no fields."""
+    if not is_dataclass(owner):
+        return ()
     return tuple((one.name, _key(owner, one)[0]) for one in fields(owner) if one.init)
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from importlib import resources
 from typing import Any
 
+from gradproof.environment import here
 from gradproof.errors import UsageError
 from gradproof.render.codec import decode, encode
 from gradproof.render.digest import digested
@@ -43,6 +45,13 @@ def loads(text: str) -> Report:
     pairs = [[name, value] for name, value in environment.items()] if isinstance(environment, dict) else environment
     report: Report = decode(Report, {**data, "environment": pairs})
     return report
+
+
+def merged(texts: Iterable[str], source: str) -> Report:
+    """One report of many. Where they were obtained is told by the first: this process may have loaded nothing."""
+    stored = [loads(text) for text in texts]
+    results = tuple(result for one in stored for result in one.results)
+    return Report(results, stored[0].environment if stored else here(), source)
 
 
 def schema() -> dict[str, Any]:

@@ -51,6 +51,11 @@ def taylor_sentence(trace: Trace) -> str:
     return f"The remainder falls with the power {slope:.1f} of the step{meaning}."
 
 
+def has_ladder(trace: Trace) -> bool:
+    """Whether there is anything to draw: not where the function is not finite."""
+    return any(math.isfinite(slope) for slope in trace.slopes)
+
+
 def has_remainder(trace: Trace) -> bool:
     """Whether there is a remainder to draw: a derivative that is no number leaves none, an exactly linear function
     one of zero."""

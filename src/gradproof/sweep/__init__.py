@@ -69,6 +69,6 @@ def sweep(
         Terms(filters.words(modes) or None, effort, tolerance, filters.words(contracts) or None, seed),
     )
     for spec in plan.catalogues:
-        catalogues.expect(spec)
+        catalogues.expect(spec, selection)
     means = Means(Limits(seconds, int(memory * GIB)), jobs, executor, scheduler)
     return swept(plan, Path(store) if store is not None else None, means, progress or Progress(), show)

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
@@ -15,7 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from gradproof import collect
+from gradproof import collect, precision
 from gradproof.cases import Case, Catalogue, Recipe
 from gradproof.errors import UsageError
 from gradproof.selection import EVERYTHING, Narrowable, Searchable, Selection
@@ -29,17 +30,35 @@ BUILT_IN = {
 }
 
 
+# Where the cases of a framework can run.
+DEVICES = {"torch": ("cpu", "cuda", "mps", "xpu", "hpu", "mtia", "xla"), "jax": ("cpu",)}
+
+
 def load(spec: str, selection: Selection = EVERYTHING) -> Catalogue:
     """The catalogue of this name, without what the selection leaves out where it can do that itself."""
     catalogue = _catalogue_of(_found(spec), spec)
     return catalogue.narrowed(selection) if isinstance(catalogue, Narrowable) else catalogue
 
 
-def expect(spec: str) -> None:
-    """Object to a word that cannot be a catalogue, without loading anything: modules are looked for by the listing."""
-    if spec in names() or Path(spec).is_file() or (not spec.endswith(".py") and ("." in spec or ":" in spec)):
-        return
-    raise _unknown(spec)
+def expect(spec: str, selection: Selection = EVERYTHING) -> None:
+    """Object to a word that cannot be a catalogue, or has no such cases, without loading anything: what is in a package
+    is looked for by the listing."""
+    if spec not in names():
+        package = spec.partition(":")[0].partition(".")[0]
+        if spec.endswith(".py") or not ("." in spec or ":" in spec):
+            found = Path(spec).is_file()
+        else:
+            found = package in sys.modules or find_spec(package) is not None or Path(package).exists()
+        if not found:
+            raise _unknown(spec)
+    if spec in BUILT_IN:
+        for kind, asked, known in (
+            ("dtype", selection.dtypes, precision.NAMES),
+            ("device", selection.devices, DEVICES[spec.partition(".")[0]]),
+        ):
+            unknown = [word for word in asked if word.partition(":")[0] not in known]
+            if unknown:
+                raise UsageError(f"{spec} has no {kind} {unknown[0]!r}; write {kind} {', '.join(known)}")
 
 
 def _unknown(spec: str) -> UsageError:

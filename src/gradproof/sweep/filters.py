@@ -51,7 +51,11 @@ class Filter:
 ALL = Filter()
 
 
-def words(text: str | Iterable[str] | None) -> tuple[str, ...]:
+# One text, with commas or without, or several.
+Words = str | Iterable[str] | None
+
+
+def words(text: Words) -> tuple[str, ...]:
     """`"float64,bfloat16"`, or several such words, one by one."""
     given = (text,) if isinstance(text, str) else tuple(text or ())
     return tuple(word.strip() for each in given for word in each.split(",") if word.strip())

@@ -69,7 +69,7 @@ def unlisted(task: Listing, message: Lost | Done, terms: Terms) -> Row:
     if isinstance(message, Lost):
         sentence, output, seconds = f"the catalogue could not be read: {how(message)}", message.output, message.seconds
         return lost_row(item, terms, Ending.NOT_LISTED, message.code, sentence, seconds, output)
-    raised = message.trouble.strip().rpartition("\n")[2]
+    raised = message.trouble.strip().rpartition("\n")[2].removeprefix("gradproof.errors.UsageError: ")
     sentence = f"the catalogue could not be read: {raised}"
     return lost_row(item, terms, Ending.NOT_LISTED, "listing", sentence, 0.0, message.trouble)
 

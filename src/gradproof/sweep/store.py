@@ -17,6 +17,7 @@ from gradproof.result import Report, Verdict
 from gradproof.sweep import kept
 from gradproof.sweep.plan import Plan
 from gradproof.sweep.row import Ending, Item, Key, Row
+from gradproof.sweep.versions import source_digests
 
 FORMAT = 1
 _SCHEMA = """
@@ -46,13 +47,13 @@ class Store:
         """Make the store this sweep's own, or go on with it. Rows that were made in another way do not mix."""
         self._claim()
         facts = {"format": str(FORMAT), "terms": json.dumps(asdict(plan.terms)), "versions": json.dumps(dict(versions))}
+        sources = {f"source of {name}": digest for name, digest in source_digests(plan.catalogues).items()}
         before = self.facts()
-        for name, value in facts.items():
+        for name, value in (facts | sources).items():
             if before.get(name, value) != value:
-                raise UsageError(
-                    f"{self.path} was made with other {name} ({before[name]}) than this sweep has ({value}); "
-                    "name another file: --store new.db"
-                )
+                what = f"other {name}: {_change(before[name], value)}" if name in facts else f"another {name}"
+                raise UsageError(f"{self.path} was made with {what}; name another file: --store new.db")
+        facts |= sources
         with self._database:
             self._database.executemany("INSERT OR REPLACE INTO facts VALUES (?, ?)", facts.items())
             # A catalogue that could not be read is read again.
@@ -131,6 +132,21 @@ class Store:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _change(before: str, now: str) -> str:
+    """Only what is not the same in both; in words, where they are dictionaries."""
+    was, is_ = json.loads(before), json.loads(now)
+    if not (isinstance(was, dict) and isinstance(is_, dict)):
+        return f"{was}, now {is_}"
+    names = [name for name in {**was, **is_} if was.get(name) != is_.get(name)]
+    return "; ".join(f"{name} {_said(was.get(name))}, now {_said(is_.get(name))}" for name in names)
+
+
+def _said(value: object) -> str:
+    if isinstance(value, list):
+        return ",".join(map(str, value))
+    return "not given" if value is None else str(value)
 
 
 def opened(path: Path | None, schema: str) -> sqlite3.Connection:

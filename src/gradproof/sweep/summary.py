@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from gradproof.result import Verdict, worst_of
+from gradproof.sweep.filters import Words, words
 from gradproof.sweep.row import Row
 
 if TYPE_CHECKING:
@@ -38,7 +40,8 @@ class Family:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Rows of one operator, dtype and order that have the same verdict and code. `first` speaks for them."""
+    """Rows of one operator, dtype and order that have the same verdict and code. `first` speaks for them: the first
+    whose cause was recognised, or else the first."""
 
     operator: str
     dtype: str
@@ -76,10 +79,23 @@ def summary_of(rows: Iterable[Row]) -> Summary:
         if row.verdict is not Verdict.RIGHT:
             traits, key = row.item.traits, row.item.key
             loud[operator_of(row), traits.dtype, key.order, row.verdict, row.code].append(row)
-    groups = [Group(*key, len(found), found[0]) for key, found in loud.items()]
+    groups = [
+        Group(*key, len(found), next((row for row in found if row.diagnosis), found[0])) for key, found in loud.items()
+    ]
     rank = list(reversed(Verdict))
     groups.sort(key=lambda group: (rank.index(group.verdict), group.operator, group.dtype, group.order))
     return Summary(dict(sorted(families.items())), tuple(groups))
+
+
+def unmet(rows: Iterable[Row], ops: Words, dtype: Words, device: Words) -> list[str]:
+    """The words among these that no row answers to: one that is misspelt must not pass for one without mistakes."""
+    there = {(operator_of(row), row.item.traits.dtype, row.item.traits.device) for row in rows}
+    return [
+        f"{name} {word}"
+        for place, (name, given) in enumerate((("ops", ops), ("dtype", dtype), ("device", device)))
+        for word in words(given)
+        if not any(fnmatchcase(one[place], word) for one in there)
+    ]
 
 
 def operator_of(row: Row) -> str:

@@ -62,7 +62,7 @@ def program_of(
     program = functools.partial(_traced, fn, (tree, arguments), [*params, *buffers], wanted, meaning)
     first = program(frozenset())
     # Only the graph of a first call shows which tensors fn reaches past its arguments.
-    captured = captured_paths(first.traced.values, [named for named in (*arguments, *params) if named[0] in wanted])
+    captured = captured_paths(first.traced.nodes, [named for named in (*arguments, *params) if named[0] in wanted])
     return program(captured) if captured else first
 
 

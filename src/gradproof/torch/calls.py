@@ -94,6 +94,11 @@ class UserCall:
         return self._learned.layouts
 
     @property
+    def tensors(self) -> int:
+        """How many the function returned, with a derivative or without."""
+        return self._learned.tensors
+
+    @property
     def _learned(self) -> _Outputs:
         if self._outputs is None:
             raise RuntimeError("the outputs are known after the first call")
@@ -116,8 +121,8 @@ class UserCall:
         if count == 0:
             return ()
         if count == 1:  # vmap spends noticeably less on a bare tensor than on a tuple of one
-            return (torch.vmap(lambda *row: self.one(row)[0])(*leaves),)
-        values: Tensors = torch.vmap(lambda *row: tuple(self.one(row)))(*leaves)
+            return (torch.vmap(lambda *row: self.one(row)[0], randomness="same")(*leaves),)
+        values: Tensors = torch.vmap(lambda *row: tuple(self.one(row)), randomness="same")(*leaves)
         return values
 
     def point(self) -> Array:
@@ -176,6 +181,7 @@ class _Outputs:
         self.skipped = tuple(
             Skipped(path, reason) for path, value in found if (reason := _reason_to_skip(value)) is not None
         )
+        self.tensors = sum(isinstance(value, torch.Tensor) for _, value in found)
         self.layouts = tuple(found[i][1].layout for i in self._kept)
         self._bare = self._expected[0] if self._tree is None and self._kept else None
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from torch import Tensor
 
-from gradproof.torch.modes import nodes
 from gradproof.torch.sparse import masked
 
 
@@ -60,8 +60,8 @@ def put_back(captured: Sequence[Captured]) -> Iterator[None]:
                 one.tensor.data.copy_(one.kept)
 
 
-def captured_paths(values: Sequence[Tensor], originals: Sequence[tuple[str, Tensor]]) -> frozenset[str]:
-    """The user's own tensors that the graph behind `values` leads to. It should lead to copies of them."""
-    reached = set(nodes(values))
+def captured_paths(graph: Sequence[Any], originals: Sequence[tuple[str, Tensor]]) -> frozenset[str]:
+    """The user's own tensors that the graph of these nodes leads to. It should lead to copies of them."""
+    reached = set(graph)
     variables = {id(node.variable) for node in reached if hasattr(node, "variable")}
     return frozenset(path for path, tensor in originals if id(tensor) in variables or tensor.grad_fn in reached)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch.autograd import forward_ad
@@ -24,18 +22,6 @@ _NO_FORWARD = re.compile(
     r"must implement the jvp|forward (mode )?AD|forward-mode|setup_context|functorch|ZeroTensors are immutable",
     re.IGNORECASE,
 )
-
-
-# How the node of a custom operator with a registered backward is called, before the operator's own name.
-OPERATOR = "GeneratedBackwardFor_"
-
-
-@dataclass(frozen=True, slots=True)
-class Graph:
-    """A call that was made as the user would make it: the values, and the points that autograd made them from."""
-
-    points: Sequence[torch.Tensor]
-    values: Sequence[torch.Tensor]
 
 
 def reverse(
@@ -84,49 +70,6 @@ def forward(
         if isinstance(error, NotImplementedError) or _NO_FORWARD.search(str(error)):
             raise Unsupported(first_line(error)) from error
         raise
-
-
-def refuse_dead_ends(values: Sequence[torch.Tensor]) -> None:
-    """Raise Unsupported if the graph behind `values` holds a node that stands for 'no derivative here'.
-
-    A backward marked with @once_differentiable leaves such a node, which has no way on to the inputs: asked for
-    gradients of given inputs, torch 2.13 goes round it and silently returns None.
-    """
-    for node in nodes(values):
-        if node.name() == "torch::autograd::Error":
-            raise Unsupported(_message_of(node))
-
-
-def nodes(values: Sequence[torch.Tensor]) -> Iterator[Any]:
-    """All nodes of the graph behind `values`, each once."""
-    waiting: list[Any] = [value.grad_fn for value in values if value.grad_fn is not None]
-    seen = set(waiting)
-    while waiting:
-        node = waiting.pop()
-        yield node
-        for further, _ in node.next_functions:
-            if further is not None and further not in seen:
-                seen.add(further)
-                waiting.append(further)
-
-
-def forwardless(values: Sequence[torch.Tensor]) -> str:
-    """Why there is no forward mode through this graph. A custom operator can register a backward only: asked for a
-    tangent, torch 2.13 goes round it and silently returns none."""
-    for node in nodes(values):
-        if node.name().startswith(OPERATOR):
-            return (
-                f"{node.name().removeprefix(OPERATOR).removesuffix('Backward')} is an operator without a forward rule"
-            )
-    return ""
-
-
-def _message_of(node: Any) -> str:
-    try:
-        node(torch.zeros(()))
-    except RuntimeError as error:
-        return first_line(error)
-    return "a backward is not differentiable"
 
 
 def _dual(point: torch.Tensor, tangent: torch.Tensor) -> torch.Tensor:

@@ -12,35 +12,54 @@ import torch
 from gradproof.streams import NumpyStream
 
 
-class Purity:
-    """A reusable, nestable scope: `with Purity(modules): ...`. Restores on the way out whatever the way out is."""
+class Modes:
+    """A reusable, nestable scope: grad mode, default dtype and training flags are what they were on the way out,
+    whatever the way out is. Enough around a function that draws no random numbers, inside of a `Purity`."""
 
-    __slots__ = ("_modules", "_saved")
+    __slots__ = ("_flags", "_modules")
 
     def __init__(self, modules: Sequence[torch.nn.Module] = ()) -> None:
         self._modules = tuple(modules)
-        self._saved: list[tuple[Any, ...]] = []
+        self._flags: list[tuple[Any, ...]] = []
 
     def __enter__(self) -> None:
         inference = None
         if torch.is_inference_mode_enabled():
             inference = torch.inference_mode(mode=False)
             inference.__enter__()
-        self._saved.append(
-            (
-                torch.is_grad_enabled(),
-                torch.get_default_dtype(),
-                torch.get_rng_state(),
-                torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else None,  # type: ignore[no-untyped-call]
-                NumpyStream(),
-                [module.training for module in self._modules],
-                inference,
-            )
-        )
+        training = [module.training for module in self._modules]
+        self._flags.append((torch.is_grad_enabled(), torch.get_default_dtype(), training, inference))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        grad, dtype, training, inference = self._flags.pop()
+        torch._C._set_grad_enabled(grad)
+        if torch.get_default_dtype() is not dtype:
+            torch.set_default_dtype(dtype)
+        for module, flag in zip(self._modules, training, strict=True):
+            module.training = flag
+        if inference is not None:
+            inference.__exit__(None, None, None)
+
+
+class Purity(Modes):
+    """The same for the random states of torch and NumPy too."""
+
+    __slots__ = ("_random",)
+
+    def __init__(self, modules: Sequence[torch.nn.Module] = ()) -> None:
+        super().__init__(modules)
+        self._random: list[tuple[torch.Tensor, Any, NumpyStream]] = []
+
+    def __enter__(self) -> None:
+        super().__enter__()
+        cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else None  # type: ignore[no-untyped-call]
+        self._random.append((torch.get_rng_state(), cuda, NumpyStream()))
 
     def moved(self) -> bool:
         """Inside the scope: whether a random stream has been used since it was entered."""
-        _, _, rng, cuda, numpy_state, _, _ = self._saved[-1]
+        rng, cuda, numpy_state = self._random[-1]
         if not torch.equal(torch.get_rng_state(), rng) or numpy_state.moved():
             return True
         after = torch.cuda.get_rng_state_all() if cuda is not None else []
@@ -49,18 +68,12 @@ class Purity:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        grad, dtype, rng, cuda, numpy_state, training, inference = self._saved.pop()
-        torch.set_grad_enabled(grad)
-        if torch.get_default_dtype() is not dtype:
-            torch.set_default_dtype(dtype)
+        rng, cuda, numpy_state = self._random.pop()
         torch.set_rng_state(rng)
         if cuda is not None:
             torch.cuda.set_rng_state_all(cuda)
         numpy_state.restore()
-        for module, flag in zip(self._modules, training, strict=True):
-            module.training = flag
-        if inference is not None:
-            inference.__exit__(None, None, None)
+        super().__exit__(kind, error, trace)
 
 
 def streams(devices: Iterable[torch.device]) -> tuple[torch.device, ...]:

@@ -7,15 +7,16 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from gradproof.batching import ELEMENTS, FEW_VALUES, Known, Lane, Way, Work, outside
+from gradproof.batching import ELEMENTS, FEW_VALUES, Known, Lane, Runner, Way, Work, outside
 from gradproof.errors import Unsupported, first_line
 from gradproof.program import Array, Leaf, Skipped, Tally, read_only
 from gradproof.torch.calls import Call, UserCall, double
 from gradproof.torch.gradientcall import GradientCall
+from gradproof.torch.graph import Graph, forwardless, refuse_dead_ends, trace
 from gradproof.torch.leaves import rows_of
 from gradproof.torch.looping import evaluate_each
-from gradproof.torch.modes import Graph, forward, forwardless, refuse_dead_ends, reverse, unsupported_in_double
-from gradproof.torch.purity import Purity, move_on, streams
+from gradproof.torch.modes import forward, reverse, unsupported_in_double
+from gradproof.torch.purity import Modes, Purity, move_on, streams
 
 
 class TorchProgram:
@@ -27,7 +28,8 @@ class TorchProgram:
         self.tally = tally
         self._parent = parent
         self._point = point
-        self.scope = Purity(call.modules)  # whoever uses the graph or the call does it in this scope
+        self.whole = Purity(call.modules)  # around all that is done with the program
+        self.scope: Modes = self.whole  # whoever uses the graph or the call does it in this scope
         self.raised: Exception | None = None  # by the function, at a perturbed point
         self._graph_note = ""
         self._quiet: bool | None = None
@@ -35,16 +37,18 @@ class TorchProgram:
         self._reusable = True
         self.used = False  # whether a reverse pass has gone through the graph
         self._searched = False
-        with self.scope:
+        with self.whole:
             self._trace()
-            self._streams = streams(call.inputs.devices) if self.scope.moved() else ()
-        no_push = call.forms.no_push or forwardless(self._values)
+            self._streams = streams(call.inputs.devices) if self.whole.moved() else ()
+        if not self._streams:
+            self.scope = Modes(call.modules)
+        no_push = call.forms.no_push or forwardless(self.traced.nodes)
         self._no_push = Unsupported(no_push) if no_push else None
         self.inputs: tuple[Leaf, ...] = call.inputs.leaves
         self.outputs: tuple[Leaf, ...] = call.outputs.leaves
         self.skipped: tuple[Skipped, ...] = call.skipped
         value = np.empty(call.outputs.size)
-        call.outputs.write_single(self._values, value)
+        call.outputs.write_single(self.traced.values, value)
         self.point = read_only(point)
         self.value = read_only(value)
         most = max(1, ELEMENTS // max(1, point.size + value.size))
@@ -54,7 +58,6 @@ class TorchProgram:
             "pull": Lane("pull", most, roundoff),
             "push": Lane("push", most, roundoff),
         }
-        self._evaluation = Work((Way("vmap", self._values_many),), self._values_each, self.scope)
         if self._streams:
             self._lanes["values"].refuse("the function draws random numbers")
         if call.forms.reason:
@@ -63,9 +66,14 @@ class TorchProgram:
                     lane.refuse(call.forms.reason)
 
     @property
-    def traced(self) -> Graph:
-        """The graph of the last plain call, to look at."""
-        return Graph(self._points, self._values)
+    def known(self) -> Known | None:
+        """A cotangent that was pulled alone, and its gradient."""
+        return self._lanes["pull"].known
+
+    @property
+    def pulled_twice(self) -> bool:
+        """Whether it was pulled again in a batch that agrees with it to the last digits."""
+        return self.known is not None and self._lanes["pull"].batched is True
 
     @property
     def graph(self) -> Graph:
@@ -89,6 +97,14 @@ class TorchProgram:
     def batched(self) -> bool:
         return self._lanes["values"].works(self._point, self.value.size, self._evaluation)
 
+    @property
+    def _evaluation(self) -> Work:
+        return self._work("vmap", self._values_many, self._values_each)
+
+    def _work(self, way: str, many: Runner, each: Runner) -> Work:
+        """Made anew each time: kept, it would hold the program, which then outlives its last user."""
+        return Work((Way(way, many),), each, self.scope)
+
     def values(self, points: Array) -> Array:
         rows = rows_of(points, self._point.size)
         result = np.empty((len(rows), self.value.size))
@@ -110,14 +126,14 @@ class TorchProgram:
 
     def pull(self, cotangents: Array) -> Array:
         rows = rows_of(cotangents, self.value.size)
-        if not any(value.requires_grad for value in self._values):
+        if not any(value.requires_grad for value in self.traced.values):
             self.tally.pulls += len(rows)
             return np.zeros((len(rows), self._point.size))
         self._refuse_dead_ends()
         result = np.empty((len(rows), self._point.size))
         with self.scope:
             move_on(self._streams)
-            self._lanes["pull"].run(rows, result, Work((Way("batched", self._pull_many),), self._pull_each, self.scope))
+            self._lanes["pull"].run(rows, result, self._work("batched", self._pull_many, self._pull_each))
         self._lanes["pull"].remember(rows, result)
         return result
 
@@ -128,9 +144,7 @@ class TorchProgram:
             raise self._no_push
         try:
             with self.scope, torch.enable_grad():
-                self._lanes["push"].run(
-                    rows, result, Work((Way("vmap", self._push_many),), self._push_each, self.scope)
-                )
+                self._lanes["push"].run(rows, result, self._work("vmap", self._push_many, self._push_each))
         except Unsupported as unsupported:
             self._no_push = unsupported
             raise
@@ -186,18 +200,11 @@ class TorchProgram:
     def _refuse_dead_ends(self) -> None:
         """Only the graph of a gradient can have them, and it is searched once."""
         if self._parent is not None and not self._searched:
-            refuse_dead_ends(self._values)
+            refuse_dead_ends(self.traced.nodes)
             self._searched = True
 
     def _trace(self) -> None:
-        """Call the function as the user would, and keep the graph."""
-        with torch.enable_grad():
-            self._points = self.call.forms.points(self.call.inputs, self._point)
-            # Copies, because a leaf of the graph may not be overwritten, and the function may overwrite its inputs.
-            copies = self.call.forms.copies(self._points)
-            versions = [copy._version for copy in copies]
-            self._values = self.call.one(copies)
-        self.overwrites = versions != [copy._version for copy in copies]
+        self.traced = trace(self.call, self._point)
         self.tally.evaluations += 1
 
     def _values_many(self, rows: Array, into: Array) -> None:
@@ -233,7 +240,7 @@ class TorchProgram:
             self._retrace()
         self.used = True
         cotangents = self.call.outputs.tensors(rows)
-        gradients = reverse(self._values, self._points, cotangents, is_grads_batched=True)
+        gradients = reverse(self.traced.values, self.traced.points, cotangents, is_grads_batched=True)
         self.call.inputs.write(self.call.forms.gradients(gradients), into)
         self.tally.pulls += len(rows)
 
@@ -245,10 +252,10 @@ class TorchProgram:
     def _pull_one(self, cotangent: Array) -> list[torch.Tensor | None]:
         if not self._reusable:
             self._retrace()
-            return reverse(self._values, self._points, self.call.outputs.single(cotangent))
+            return reverse(self.traced.values, self.traced.points, self.call.outputs.single(cotangent))
         used, self.used = self.used, True
         try:
-            return reverse(self._values, self._points, self.call.outputs.single(cotangent))
+            return reverse(self.traced.values, self.traced.points, self.call.outputs.single(cotangent))
         except Unsupported:
             raise
         except Exception as error:
@@ -256,7 +263,7 @@ class TorchProgram:
                 raise
             # Some graphs serve only once. If a new one does not help either, the error is the user's to see.
             self._retrace()
-            gradients = reverse(self._values, self._points, self.call.outputs.single(cotangent))
+            gradients = reverse(self.traced.values, self.traced.points, self.call.outputs.single(cotangent))
             self._reusable = False
             self._graph_note = f"pull: a new graph each time, because {first_line(error)}"
             return gradients
@@ -266,7 +273,7 @@ class TorchProgram:
             self._trace()
 
     def _push_many(self, rows: Array, into: Array) -> None:
-        points = [leaf.detach().expand(len(rows), *leaf.shape).clone() for leaf in self._points]
+        points = [leaf.detach().expand(len(rows), *leaf.shape).clone() for leaf in self.traced.points]
         tangents = forward(self.call.many, points, self.call.inputs.tensors(rows))
         self.call.outputs.write(tangents, into)
         self.tally.pushes += len(rows)
@@ -278,7 +285,7 @@ class TorchProgram:
 
     def _push_each(self, rows: Array, into: Array) -> None:
         for row, target in zip(rows, into, strict=True):
-            points = self.call.forms.copies([leaf.detach() for leaf in self._points])
+            points = self.call.forms.copies([leaf.detach() for leaf in self.traced.points])
             tangents = forward(self.run_dual, points, self.call.forms.arguments(self.call.inputs.single(row)))
             self.call.outputs.write_single(tangents, target)
             self.tally.pushes += 1

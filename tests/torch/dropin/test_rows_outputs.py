@@ -18,6 +18,34 @@ MISMATCH = "Jacobian mismatch for output {} with respect to input 0"
 # ---- R3: structures
 
 
+@pytest.mark.parametrize(
+    ("fn", "told"),
+    [
+        (lambda x: None, "out: None"),
+        (lambda x: (None, None), r"out\[0\]: None, out\[1\]: None"),
+        (lambda x: "text", "out: a str, not a tensor"),
+        (lambda x: float(x.sum()), "out: a float, not a tensor"),
+    ],
+)
+@pytest.mark.parametrize("raise_exception", [True, False])
+def test_a_function_that_returns_no_tensor(
+    checker: Checker, fast: bool, fn: Callable[..., Any], told: str, raise_exception: bool
+) -> None:
+    told = told if checker.name == "gradproof" else ""
+    with pytest.raises(AttributeError, match=f"requires_grad.*{told}"):
+        checker.gradcheck(fn, leaf(3), fast_mode=fast, raise_exception=raise_exception)
+
+
+def test_second_derivatives_of_a_function_that_returns_no_tensor(ours: Checker) -> None:
+    with pytest.raises(AttributeError, match=r"out: None.*return what it computes"):
+        ours.gradgradcheck(lambda x: None, leaf(3))
+
+
+@pytest.mark.parametrize("fn", [lambda x: (), lambda x: [], lambda x: x.argmax(), lambda x: torch.ones(2, dtype=F64)])
+def test_returning_nothing_or_a_constant_passes_as_in_torch(checker: Checker, fast: bool, fn: Any) -> None:
+    assert checker.gradcheck(fn, leaf(3), fast_mode=fast)
+
+
 @pytest.mark.parametrize("structure", [lambda y: y, lambda y: (y,), lambda y: [y]])
 def test_a_tensor_or_a_sequence_of_tensors(checker: Checker, fast: bool, structure: Callable[[Tensor], Any]) -> None:
     passes(checker.gradcheck, lambda x: structure(square(2.0)(x)), leaf(3), fast_mode=fast)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import jax
 import numpy as np
 
 from gradproof.cases import Call, Case
@@ -17,6 +19,9 @@ from gradproof.jax.scope import Scope
 
 TABLES = (elementwise, arrays, linalg, nn, special, lax)
 DTYPES = ("float64", "float32", "float16", "bfloat16")
+# JAX keeps all that it compiles, some ten megabytes for each function: it forgets them after so many.
+CLEARED = 25
+_made = itertools.count(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +41,8 @@ class JaxCatalogue:
 
 
 def _call(entry: Entry, dtype: str, seed: int) -> Call:
+    if next(_made) % CLEARED == 0:
+        jax.clear_caches()  # type: ignore[no-untyped-call]
     # Each function has numbers of its own, whatever stands before it in the catalogue.
     generator = np.random.default_rng((seed, zlib.crc32(entry.name.encode())))
     with Scope("on" if dtype == "float64" else "off"):

@@ -6,7 +6,7 @@ from collections import Counter
 
 from gradproof.render.html.markup import Markup, tag
 from gradproof.render.html.program import copyable, program
-from gradproof.render.html.words import SIGN, badge, tolerances
+from gradproof.render.html.words import SIGN, badge, breakable, tolerances
 from gradproof.render.text import summary
 from gradproof.result import Report, Result, Verdict
 
@@ -162,7 +162,12 @@ def _row(result: Result, number: int, blocks: int) -> Markup:
     excess = max((one.excess for one in result.comparisons), default=0.0)
     calls = result.cost.evaluations + result.cost.pulls + result.cost.pushes
     opener = tag(
-        "button", result.name, type="button", class_="opener", aria_expanded="false", aria_controls=f"d{number}"
+        "button",
+        breakable(result.name),
+        type="button",
+        class_="opener",
+        aria_expanded="false",
+        aria_controls=f"d{number}",
     )
     chips = [tag("span", code, class_="chip") for code in telling(result)]
     return tag(
@@ -172,7 +177,7 @@ def _row(result: Result, number: int, blocks: int) -> Markup:
             tag("td", badge(result.verdict)),
             tag("th", opener, scope="row"),
             tag("td", chips[:3], " ", sentence(result), class_="what"),
-            tag("td", tolerances(excess), class_="number spare"),
+            tag("td", tolerances(excess) if result.comparisons else "–", class_="number spare"),
             tag("td", f"{calls:,}", class_="number spare"),
             tag("td", f"{result.cost.seconds:.2f}", class_="number spare"),
             class_="row",

@@ -7,10 +7,10 @@ from dataclasses import fields
 from gradproof.picture import Trace
 from gradproof.render.html.figures import figures, shown
 from gradproof.render.html.markup import Markup, joined, tag, text_of
-from gradproof.render.html.words import analytic, badge, block_name, code, numeric, shape_of, tolerances
+from gradproof.render.html.words import analytic, badge, block_name, code, fate, numeric, shape_of, tolerances
 from gradproof.render.numbers import two_digits
 from gradproof.render.text import cost_sentence, power_sentence, share
-from gradproof.render.traces import has_remainder, ladder_sentence, taylor_sentence
+from gradproof.render.traces import has_ladder, has_remainder, ladder_sentence, taylor_sentence
 from gradproof.result import Comparison, Entry, Finding, Result, Verdict
 from gradproof.settings import Settings
 
@@ -124,7 +124,7 @@ def _plots(result: Result, number: int, room: int) -> Markup | None:
     figures_of: list[Markup] = []
     if blocks:
         label = f"blocks-{number}"
-        names = [f"{block_name(one)}: {one.verdict.value}" for one in blocks]
+        names = [f"{block_name(one)}: {fate(one).value}" for one in blocks]
         choice = tag("select", [tag("option", name, value=k) for k, name in enumerate(names)], id=label, class_="block")
         figures_of.append(
             tag(
@@ -136,7 +136,8 @@ def _plots(result: Result, number: int, room: int) -> Markup | None:
             )
         )
     for k, trace in enumerate(result.traces):
-        figures_of.append(_figure(f"Error against step, {_subject(trace)}", "ladder", k, ladder_sentence(trace)))
+        if has_ladder(trace):
+            figures_of.append(_figure(f"Error against step, {_subject(trace)}", "ladder", k, ladder_sentence(trace)))
         if has_remainder(trace):
             figures_of.append(_figure(f"Taylor remainder, {_subject(trace)}", "taylor", k, taylor_sentence(trace)))
     return tag("div", figures_of, class_="plots", data_program=number)
@@ -187,7 +188,7 @@ def _block(one: Comparison) -> Markup:
     reason = f" ({one.reason})" if one.reason else ""
     return tag(
         "tr",
-        tag("td", badge(one.verdict), reason),
+        tag("td", badge(fate(one)), reason),
         tag("th", code(block_name(one)), scope="row"),
         tag("td", f"{shape_of(one.output.shape)}, {one.output.dtype}"),
         tag("td", f"{shape_of(one.input.shape)}, {one.input.dtype}"),

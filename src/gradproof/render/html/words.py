@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 from gradproof.render.html.markup import Markup, tag
 from gradproof.render.numbers import last_digit, number, two_digits, with_bar
@@ -23,8 +24,20 @@ def badge(verdict: Verdict) -> Markup:
     return tag("span", sign, " ", verdict.value, class_=f"badge {verdict.value}")
 
 
+def breakable(name: str) -> list[Markup | str]:
+    """The name of a program, which a narrow column may fold between its parts sooner than anywhere else."""
+    return [piece for part in re.split(r"(?<=::)|(?<=[/,])|(?=\[)", name) for piece in (part, Markup("<wbr>"))][:-1]
+
+
 def code(text: str) -> Markup:
     return tag("code", text)
+
+
+def fate(comparison: Comparison) -> Verdict:
+    """Of a block. Where the function is not finite a finding says so, and no entry is held against the block; but it is
+    not right for that."""
+    known = comparison.verdict is not Verdict.RIGHT or math.isfinite(comparison.excess)
+    return comparison.verdict if known else Verdict.UNDECIDED
 
 
 def block_name(comparison: Comparison) -> str:

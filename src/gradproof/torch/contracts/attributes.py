@@ -19,8 +19,8 @@ from gradproof.program import Spot
 from gradproof.result import Finding, Place, Verdict
 from gradproof.torch.contracts.pulls import Gradients
 from gradproof.torch.contracts.subject import Subject
+from gradproof.torch.graph import Graph
 from gradproof.torch.leaves import dtype_name
-from gradproof.torch.modes import Graph, nodes
 from gradproof.torch.torchprogram import TorchProgram
 
 _SPARSE = (torch.sparse_coo, torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
@@ -73,9 +73,10 @@ def _difference(gradient: Tensor, given: Tensor) -> str:
     return ""
 
 
-def check_returned(program: TorchProgram, *, dtypes: bool) -> tuple[Finding, ...]:
-    """For the drop-in, with zeros for cotangents. Some authors count on the sum, PyTorch's own among them, so that is
-    only warned of."""
+def check_returned(program: TorchProgram) -> tuple[Finding, ...]:
+    """For the drop-in, with zeros for cotangents: gradients of another dtype. Some authors count on the sum, PyTorch's
+    own among them, so another size is only warned of."""
+    found: list[Finding] = []
     with torch.no_grad():
         for node in _python_nodes(program.traced):
             for returned in _returned(node, ()):
@@ -83,10 +84,10 @@ def check_returned(program: TorchProgram, *, dtypes: bool) -> tuple[Finding, ...
                 if returned.size:
                     text = f"Analytical gradient has incorrect size: {returned.size}, {looks}; the engine sums it"
                     warnings.warn(text, UserWarning, stacklevel=5)
-                if returned.dtype and dtypes:
+                if returned.dtype:
                     sentence = f"Gradient has dtype mismatch: {returned.dtype}, {looks}"
-                    return (Finding("attributes", Verdict.WRONG, Place(), sentence, HINT),)
-    return ()
+                    found.append(Finding("attributes", Verdict.WRONG, Place(), sentence, HINT))
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,4 +144,4 @@ def _metadata(edge: tuple[Any, int]) -> Any:
 
 def _python_nodes(graph: Graph) -> Iterator[Any]:
     """The nodes of custom Functions."""
-    return (node for node in nodes(graph.values) if isinstance(node, torch.autograd.function.BackwardCFunction))
+    return (node for node in graph.nodes if isinstance(node, torch.autograd.function.BackwardCFunction))

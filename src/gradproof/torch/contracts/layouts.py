@@ -93,7 +93,7 @@ def _trials(tensors: Sequence[Tensor]) -> Iterator[Trial]:
 
 def _holds(subject: Subject) -> bool:
     call, points = subject.call, [point.detach() for point in subject.program.traced.points]
-    if call is None or subject.program.overwrites or subject.reach == "point":
+    if call is None or subject.program.traced.writes or subject.reach == "point":
         return False
     try:
         return not any(_together(subject, call, points, trial) for trial in _trials([*points, *subject.cotangents]))
@@ -146,7 +146,7 @@ def _cotangents(subject: Subject) -> tuple[Finding, ...]:
 
 def _inputs(subject: Subject) -> tuple[Finding, ...]:
     call, points = subject.call, [point.detach() for point in subject.program.traced.points]
-    if call is None or subject.program.overwrites:
+    if call is None or subject.program.traced.writes:
         return ()
     for trial in _trials(points):
         if trial.other is expanded and subject.reach == "point":

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from gradproof.reference.steps import signed
-from gradproof.torch.modes import Graph
+from gradproof.torch.graph import Graph
 from gradproof.torch.sparse import opened
 from gradproof.torch.subclasses import plain
 from gradproof.torch.torchprogram import TorchProgram

@@ -7,12 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
-
 from gradproof.program import Spot
 from gradproof.result import Finding, Place, Verdict
 from gradproof.torch.contracts.subject import Subject, rule_name
-from gradproof.torch.contracts.watch import identical
 
 
 def check_pure(subject: Subject) -> tuple[Finding, ...]:
@@ -20,26 +17,19 @@ def check_pure(subject: Subject) -> tuple[Finding, ...]:
 
 
 def _forward(subject: Subject) -> tuple[Finding, ...]:
-    """One call. A tensor with other numbers but the same node of the graph was changed behind autograd's back."""
-    program, call = subject.program, subject.call
-    if call is None:
+    program = subject.program
+    if not program.traced.overwritten:
         return ()
-    with torch.enable_grad():
-        points = [point.detach().requires_grad_() for point in program.traced.points]
-        copies = call.forms.copies(points)
-        before = [copy.grad_fn for copy in copies]
-        program.tally.evaluations += 1
-        call.one(copies)
-    for leaf, point, copy, node in zip(program.inputs, points, copies, before, strict=True):
-        if copy.grad_fn is node and not identical(copy, point):
-            sentence = f"the function overwrites {leaf.path} without telling autograd: who uses it next gets the new "
-            sentence += "numbers and the old graph"
-            hint = "Work on a copy of it, or call ctx.mark_dirty and return it; leave .data and no_grad alone."
-            return (Finding("impure", Verdict.WRONG, Place(None, Spot(leaf.path)), sentence, hint),)
-    return ()
+    leaf = program.inputs[program.traced.overwritten[0]]
+    sentence = f"the function overwrites {leaf.path} without telling autograd: who uses it next gets the new numbers "
+    sentence += "and the old graph"
+    hint = "Work on a copy of it, or call ctx.mark_dirty and return it; leave .data and no_grad alone."
+    return (Finding("impure", Verdict.WRONG, Place(None, Spot(leaf.path)), sentence, hint),)
 
 
 def _backward(subject: Subject) -> tuple[Finding, ...]:
+    if not subject.written:
+        return ()
     first = subject.first
     found: list[tuple[Any, str]] = [*first.watch.overwritten]
     found += [(None, f"the incoming gradient of {path}") for path in first.spoiled]

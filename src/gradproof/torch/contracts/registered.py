@@ -17,7 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from gradproof.errors import first_line
 from gradproof.result import Finding, Place, Verdict
 from gradproof.torch.contracts.subject import Subject
-from gradproof.torch.modes import OPERATOR
+from gradproof.torch.graph import OPERATOR
 
 QUICK = ("test_schema", "test_autograd_registration")
 ALL = (*QUICK, "test_faketensor", "test_aot_dispatch_dynamic")

@@ -17,7 +17,7 @@ from gradproof.result import Finding, Place, Verdict
 from gradproof.torch.batchrules import by_rules
 from gradproof.torch.calls import UserCall
 from gradproof.torch.contracts.subject import Elsewhere, Subject
-from gradproof.torch.modes import OPERATOR
+from gradproof.torch.graph import OPERATOR
 
 HINT = "Look at the vmap rule: the batch dimension may be anywhere (in_dims), and inputs without one are not batched."
 

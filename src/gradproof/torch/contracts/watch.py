@@ -10,6 +10,8 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
+from gradproof.torch.leaves import identical
+
 Kept = tuple[str, Tensor, Tensor]
 
 
@@ -80,13 +82,3 @@ def _saved(rule: Any) -> Iterator[tuple[str, Tensor]]:
     for name, value in vars(node).items():
         members = value if isinstance(value, (tuple, list)) else (value,)
         yield from ((f"ctx.{name}", one) for one in members if isinstance(one, Tensor))
-
-
-def identical(one: Tensor, other: Tensor) -> bool:
-    """Bit by bit, as far as numbers go: NaN is like NaN."""
-    if one.layout is not torch.strided or one.shape != other.shape:
-        return one.shape == other.shape
-    one, other = one.detach(), other.detach()
-    if one.dtype is torch.complex32:  # torch 2.13 cannot compare these
-        one, other = torch.view_as_real(one), torch.view_as_real(other)
-    return torch.equal(one, other) or bool(((one == other) | (one.isnan() & other.isnan())).all())

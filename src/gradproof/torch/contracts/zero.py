@@ -7,16 +7,19 @@ import torch
 from gradproof.program import Spot
 from gradproof.result import Finding, Place, Verdict
 from gradproof.torch.contracts.pulls import numbers, pull
+from gradproof.torch.forms import Meaning
 from gradproof.torch.torchprogram import TorchProgram
 
 
-def check_zero(program: TorchProgram, *, masked: bool) -> tuple[Finding, ...]:
+def check_zero(program: TorchProgram, meaning: Meaning) -> tuple[Finding, ...]:
+    """Of stored values alone, what is nearly zero will do: torch asks no more of them."""
     gradients = pull(program, [torch.zeros_like(value) for value in program.graph.values])
     for leaf, gradient in zip(program.inputs, gradients, strict=True):
         if gradient is None:
             continue
         dense = numbers(gradient)
-        if not (torch.allclose(dense, torch.zeros_like(dense)) if masked else not dense.count_nonzero()):
+        near = meaning is Meaning.MASKED and torch.allclose(dense, torch.zeros_like(dense))
+        if not near and dense.count_nonzero():
             return (
                 Finding(
                     "nonlinear",

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from gradproof import precision
+from gradproof.torch.calls import UserCall
 from gradproof.torch.forms import MKLDNN
 from gradproof.torch.leaves import dtype_name
 from gradproof.torch.tree import flatten
@@ -43,6 +44,16 @@ def check_inputs(arguments: Sequence[Any]) -> None:
     if not any_requires_grad:
         raise ValueError(
             "gradcheck expects at least one input tensor to require gradient: call .requires_grad_() on those to check"
+        )
+
+
+def check_returned_tensors(call: UserCall) -> None:
+    """Objects that are no tensors may stand among the outputs, but not alone: then nothing would be checked. torch asks
+    the first for `requires_grad`; its exception is kept. `()` and tensors without a derivative pass there and here."""
+    if call.skipped and not call.tensors:
+        found = ", ".join(f"{one.path}: {one.reason}" for one in call.skipped)
+        raise AttributeError(
+            f"func returns no tensor that could have a requires_grad ({found}); return what it computes: `return y`"
         )
 
 

@@ -11,7 +11,7 @@ from gradproof.errors import GradcheckError
 from gradproof.recording import told
 from gradproof.torch.adapter import program_of
 from gradproof.torch.calls import UserCall
-from gradproof.torch.dropin.entry import as_tuple, check_inputs, check_layouts
+from gradproof.torch.dropin.entry import as_tuple, check_inputs, check_layouts, check_returned_tensors
 from gradproof.torch.dropin.judge import Case, judge
 from gradproof.torch.dropin.likes import without_likes
 from gradproof.torch.dropin.options import Options, accepts_older_spelling
@@ -72,13 +72,14 @@ def traced(func: Callable[..., Any], inputs: Any, options: Options) -> TorchProg
         raise TypeError(f"func must be callable: a {type(func).__name__} object is not callable")
     func, arguments = without_likes(func, as_tuple(inputs))
     check_inputs(arguments)
-    program = _program(func, arguments, Meaning.MASKED if options.masked else Meaning.ALL)
+    program = _program(func, arguments, options.meaning)
     call = program.call
     assert isinstance(call, UserCall)
     if options.check_forward_ad and any(point.layout is MKLDNN for point in program.graph.points):
         raise ValueError("MKLDNN inputs are not support for forward AD gradcheck. Pass dense inputs, or leave it out.")
+    check_returned_tensors(call)
     check_layouts(call.layouts)
-    if program.overwrites:
+    if program.traced.writes:
         _call_with_leaves(program, arguments)
     return program
 

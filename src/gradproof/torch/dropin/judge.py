@@ -80,7 +80,8 @@ def judge(case: Case) -> Result:
         with program.scope:
             gradients, findings = check_reentrant(program, cotangents, options.nondet_tol)
             _raise_for(findings, case)
-            _raise_for(check_returned(program, dtypes=options.check_grad_dtypes), case)
+            returned = check_returned(program)
+            _raise_for(returned if options.check_grad_dtypes else (), case)
     result = _judge_derivatives(case)
     with program.scope:
         _judge_contracts(case, cotangents, gradients, generator)
@@ -101,7 +102,7 @@ def _judge_contracts(
     if options.check_batched_grad:
         _raise_for(check_batched_pull(program, cotangents, gradients, generator), case)
     _raise_for(check_looks(program, gradients), case)
-    _raise_for(check_zero(program, masked=options.masked), case)
+    _raise_for(check_zero(program, options.meaning), case)
     if options.check_undefined_grad:
         _judge_undefined(case, cotangents)
     _raise_for(check_any_cotangent(program, cotangents, gradients, options.nondet_tol), case)
@@ -143,7 +144,7 @@ def _judge_derivatives(case: Case) -> Result:
         if {finding.code for finding in failing} == {"nonlinear"}:
             # torch has words for the commonest case of this.
             with case.program.scope:
-                _raise_for(check_zero(case.program, masked=case.options.masked), case)
+                _raise_for(check_zero(case.program, case.options.meaning), case)
         raise GradcheckError(failure_message(result, case.program, case.names), result)
     if result.verdict is Verdict.UNSUPPORTED:
         _raise_missing(case, result)

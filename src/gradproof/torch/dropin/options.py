@@ -13,6 +13,7 @@ import torch
 from gradproof import precision
 from gradproof.program import Program
 from gradproof.settings import Effort, Settings, Tolerance
+from gradproof.torch.forms import Meaning
 
 # torch's numbers for double precision. They hold when the caller names one of the two tolerances.
 ATOL = 1e-5
@@ -56,6 +57,10 @@ class Options:
             raise AssertionError("check_batched_grad=True requires check_backward_ad to be True")
         if self.check_batched_forward_grad and not self.check_forward_ad:
             raise AssertionError("check_batched_forward_grad=True requires check_forward_ad to be True")
+
+    @property
+    def meaning(self) -> Meaning:
+        return Meaning.MASKED if self.masked else Meaning.ALL
 
     def settings(self, program: Program, effort: Effort) -> Settings:
         """The same in the core's words."""

@@ -1,4 +1,4 @@
-"""Reports into files, and verdicts into exit statuses."""
+"""A report into the files that were asked for, in each of its forms."""
 
 from __future__ import annotations
 
@@ -8,21 +8,7 @@ from pathlib import Path
 
 from gradproof.errors import UsageError
 from gradproof.render import json, junit
-from gradproof.result import Report, Verdict
-
-RIGHT, WRONG, USAGE, UNDECIDED, INTERRUPTED = 0, 1, 2, 3, 130
-STATUS = {
-    Verdict.RIGHT: RIGHT,
-    Verdict.WRONG: WRONG,
-    Verdict.ERROR: WRONG,
-    Verdict.UNDECIDED: UNDECIDED,
-    Verdict.UNSUPPORTED: UNDECIDED,
-}
-
-
-def status(report: Report) -> int:
-    """0 right, 1 wrong or an error, 3 undecided."""
-    return STATUS[report.verdict]
+from gradproof.result import Report
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +23,11 @@ class Files:
         """Find out before a long run what would fail after it."""
         for path in (self.json, self.html, self.junit):
             if path is not None and path.is_dir():
-                raise UsageError(f"{path} is a folder; write a file in it: {path / 'report'}.json")
+                raise UsageError(f"{path} is a folder; name a file in it, such as {path / 'report'}")
             if path is not None:
                 _try(path)
         if self.html is not None and find_spec("plotly") is None:
-            raise UsageError("--html draws with plotly, which is not installed; pip install 'gradproof[html]'")
+            raise UsageError(f"{self.html} is drawn with plotly, which is not installed; pip install 'gradproof[html]'")
 
     def write(self, report: Report) -> tuple[Path, ...]:
         """All that were asked for; which they were. One that fails does not keep the others from being written."""

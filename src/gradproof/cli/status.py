@@ -1,0 +1,19 @@
+"""Verdicts into exit statuses."""
+
+from __future__ import annotations
+
+from gradproof.result import Report, Verdict
+
+RIGHT, WRONG, USAGE, UNDECIDED, INTERRUPTED = 0, 1, 2, 3, 130
+STATUS = {
+    Verdict.RIGHT: RIGHT,
+    Verdict.WRONG: WRONG,
+    Verdict.ERROR: WRONG,
+    Verdict.UNDECIDED: UNDECIDED,
+    Verdict.UNSUPPORTED: UNDECIDED,
+}
+
+
+def status(report: Report) -> int:
+    """0 right, 1 wrong or an error, 3 undecided."""
+    return STATUS[report.verdict]

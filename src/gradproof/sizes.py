@@ -1,0 +1,53 @@
+"""How large an output is, where no derivative has a size of its own: its numbers, or what they are made of.
+
+A gradient can be zero because its terms cancel, and then its numbers are rounding of those terms. Their size is that of
+the value it is the gradient of, times the cotangent, over the input.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gradproof.norms import rms
+from gradproof.precision import coarsest
+from gradproof.program import Array, Leaf, Program
+
+# Numbers up to so many roundings of their terms are nothing but those.
+ROUNDINGS = 64.0
+
+
+def size_of(program: Program, output: Leaf | None = None) -> float:
+    """Of one output, or of all together."""
+    own = rms(program.value if output is None else program.value[output.span])
+    terms = terms_of(program)
+    if not terms:
+        return own
+    return _counted(program, own, max(terms) if output is None else terms[program.outputs.index(output)])
+
+
+def sizes_of(program: Program) -> Array:
+    """Of every single number of the outputs (M,)."""
+    result = np.abs(program.value)
+    for leaf, terms in zip(program.outputs, terms_of(program), strict=False):
+        own = rms(result[leaf.span])
+        if _counted(program, own, terms) != own:
+            result[leaf.span] = terms
+    return result
+
+
+def terms_of(program: Program) -> tuple[float, ...]:
+    """The size of the terms of each output, as far as they may cancel: a program says so by an attribute `terms`."""
+    found: tuple[float, ...] = getattr(program, "terms", ())
+    return found
+
+
+def terms_of_gradient(program: Program, cotangent: Array) -> tuple[float, ...]:
+    """Those of the gradient of a program: for each of its inputs."""
+    sizes = sizes_of(program)
+    change = rms(cotangent.reshape(sizes.shape) * sizes) * float(np.sqrt(sizes.size))
+    return tuple(change / (rms(program.point[leaf.span]) or 1.0) for leaf in program.inputs)
+
+
+def _counted(program: Program, own: float, terms: float) -> float:
+    roundoff = coarsest(program.inputs + program.outputs).roundoff
+    return own if own > ROUNDINGS * roundoff * terms else max(own, terms)

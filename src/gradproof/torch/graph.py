@@ -1,0 +1,99 @@
+"""The graph that autograd keeps of a call: what it leads to, and what its nodes are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+
+from gradproof.errors import Unsupported, first_line
+from gradproof.program import Array
+from gradproof.torch.calls import Call
+from gradproof.torch.leaves import identical
+
+# How the node of a custom operator with a registered backward is called, before the operator's own name.
+OPERATOR = "GeneratedBackwardFor_"
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """A call that was made as the user would make it: the values, and the points that autograd made them from."""
+
+    points: Sequence[torch.Tensor]
+    values: Sequence[torch.Tensor]
+
+    @cached_property
+    def nodes(self) -> tuple[Any, ...]:
+        return tuple(nodes(self.values))
+
+
+@dataclass(frozen=True, eq=False)
+class Traced(Graph):
+    """`writes`: whether the function wrote into its inputs at all; `overwritten` are those that have other numbers but
+    the same node of the graph: they were changed behind autograd's back."""
+
+    writes: bool
+    overwritten: tuple[int, ...]
+
+
+def trace(call: Call, point: Array) -> Traced:
+    """Call the function as the user would, and keep the graph."""
+    with torch.enable_grad():
+        points = call.forms.points(call.inputs, point)
+        # Copies, because a leaf of the graph may not be overwritten, and the function may overwrite its inputs.
+        copies = call.forms.copies(points)
+        before = [(copy._version, copy.grad_fn) for copy in copies]
+        values = call.one(copies)
+    overwritten = [
+        i
+        for i, (given, copy, (_, node)) in enumerate(zip(points, copies, before, strict=True))
+        if copy.grad_fn is node and not (call.forms.by_input or identical(copy, given))
+    ]
+    writes = any(copy._version != version for copy, (version, _) in zip(copies, before, strict=True))
+    return Traced(points, values, writes, tuple(overwritten))
+
+
+def refuse_dead_ends(graph: Sequence[Any]) -> None:
+    """Raise Unsupported if one of the nodes is one that stands for 'no derivative here'.
+
+    A backward marked with @once_differentiable leaves such a node, which has no way on to the inputs: asked for
+    gradients of given inputs, torch 2.13 goes round it and silently returns None.
+    """
+    for node in graph:
+        if node.name() == "torch::autograd::Error":
+            raise Unsupported(_message_of(node))
+
+
+def nodes(values: Sequence[torch.Tensor]) -> Iterator[Any]:
+    """All nodes of the graph behind `values`, each once."""
+    waiting: list[Any] = [value.grad_fn for value in values if value.grad_fn is not None]
+    seen = set(waiting)
+    while waiting:
+        node = waiting.pop()
+        yield node
+        for further, _ in node.next_functions:
+            if further is not None and further not in seen:
+                seen.add(further)
+                waiting.append(further)
+
+
+def forwardless(graph: Sequence[Any]) -> str:
+    """Why there is no forward mode through these nodes. A custom operator can register a backward only: asked for a
+    tangent, torch 2.13 goes round it and silently returns none."""
+    for node in graph:
+        if node.name().startswith(OPERATOR):
+            return (
+                f"{node.name().removeprefix(OPERATOR).removesuffix('Backward')} is an operator without a forward rule"
+            )
+    return ""
+
+
+def _message_of(node: Any) -> str:
+    try:
+        node(torch.zeros(()))
+    except RuntimeError as error:
+        return first_line(error)
+    return "a backward is not differentiable"

@@ -1,0 +1,75 @@
+"""Gradients that are zero because their terms cancel: what is left of them is rounding, and no size to judge by."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import gradproof
+from gradproof.result import Verdict
+
+F64 = torch.float64
+
+
+def _pair(*shape: int, dtype: torch.dtype = F64) -> Tensor:
+    generator = torch.Generator().manual_seed(3)
+    return torch.randn(shape, generator=generator, dtype=F64).to(dtype).requires_grad_()
+
+
+def _correlation(x: Tensor) -> Tensor:
+    """Of two observations it is 1 or -1, whatever they are: all its derivatives are zero."""
+    a = x - x.mean()
+    return (a[0] * a[1]) / (a * a).sum() * 2
+
+
+class Curved(torch.autograd.Function):
+    """Its gradient is zero at first sight, and so is the second derivative; `slip` is what the latter is off by."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, slip: float) -> Tensor:
+        ctx.save_for_backward(x)
+        ctx.slip = slip
+        return _correlation(x)
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, None]:
+        (x,) = ctx.saved_tensors
+        return Slope.apply(x, g, ctx.slip), None
+
+
+class Slope(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, g: Tensor, slip: float) -> Tensor:
+        ctx.slip = slip
+        with torch.enable_grad():
+            leaf = x.detach().requires_grad_()
+            (gradient,) = torch.autograd.grad(_correlation(leaf), leaf, g)
+        return gradient
+
+    @staticmethod
+    def backward(ctx: Any, h: Tensor) -> tuple[Tensor, Tensor, None]:
+        return ctx.slip * h, torch.zeros((), dtype=h.dtype), None
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_second_derivatives_that_are_rounding_are_right(seed: int) -> None:
+    result = gradproof.check(_correlation, _pair(2), order=2, seed=seed)
+    assert result.verdict is Verdict.RIGHT, str(result)
+
+
+def test_weights_of_two_observations_do_not_count() -> None:
+    """Terms of float32 in float64 sums cancel but for float32's rounding."""
+    weights = torch.tensor([0.26, 0.37], dtype=torch.float32).requires_grad_()
+    result = gradproof.check(torch.cov, _pair(3, 2), {"correction": 1, "aweights": weights}, order=2, seed=0)
+    assert result.verdict is Verdict.RIGHT, str(result)
+
+
+def test_a_second_derivative_beyond_rounding_is_wrong() -> None:
+    right = gradproof.check(lambda x: Curved.apply(x, 0.0), _pair(2), order=2, modes="reverse", seed=0)
+    assert right.verdict is Verdict.RIGHT, str(right)
+    wrong = gradproof.check(lambda x: Curved.apply(x, 1e-6), _pair(2), order=2, modes="reverse", seed=0)
+    assert wrong.verdict is Verdict.WRONG, str(wrong)
+    assert any(str(one.input.path) == "args[0]" for one in wrong.comparisons if one.verdict is Verdict.WRONG)
