@@ -34,7 +34,7 @@ def settled(result: Result, program: TorchProgram, seed: int) -> Result | None:
     others = [one for one in result.findings if one.verdict is Verdict.WRONG and one.code != "mismatch"]
     if not wrong or others or program.call.forms.by_input or any(one.scope != "entries" for one in wrong):
         return None
-    noise = ROUNDINGS * DOUBLE.roundoff * max(float(np.max(np.abs(one.numeric))) for one in result.comparisons)
+    noise = ROUNDINGS * DOUBLE.roundoff * _largest(result)
     if not all(np.all(one.deviation[_wrong(one)] <= min(noise, ATOL)) for one in wrong):
         return None
     generator = np.random.default_rng(seed)
@@ -57,6 +57,10 @@ def is_slight(comparison: Comparison) -> bool:
     """Whether all entries that were found wrong are within torch's own tolerance."""
     found = comparison.found
     return bool(found) and all(abs(one.analytic - one.numeric) <= ATOL + RTOL * abs(one.numeric) for one in found)
+
+
+def _largest(result: Result) -> float:
+    return max(float(np.max(np.abs(one.numeric), initial=0.0)) for one in result.comparisons)
 
 
 def _wrong(comparison: Comparison) -> Array:
