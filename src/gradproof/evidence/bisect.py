@@ -26,7 +26,7 @@ from gradproof.reference.surroundings import reconsidered
 from gradproof.result import Entry, Place
 
 # Effort for one suspect: evaluations after which no further entry is looked for, and how many are named at most.
-EVALUATIONS = 140
+EVALUATIONS = 130
 NAMED = 4
 # So many outputs are pulled one by one in a batch instead of bisected further, if memory allows.
 FEW_OUTPUTS = 32

@@ -26,6 +26,8 @@ WITHIN = 4
 # Rises over several steps are the same when they differ by this share at most; those from a value that stands alone
 # are so to more digits.
 LIKE, ISOLATED = 0.2, 1e-3
+# Slopes that may still move by less than this share of a kink leave it what it is: rounding can look like a crawl.
+SETTLED = 1e-6
 
 
 def classify(central: Estimate, missed: Mask, rungs: Sequence[tuple[int, Slopes]]) -> Estimate:
@@ -54,13 +56,14 @@ def classify(central: Estimate, missed: Mask, rungs: Sequence[tuple[int, Slopes]
     apart = gap > APART * (right.bar + left.bar)
     arrived = missed & both & right.arrived & left.arrived & ~apart
     lasting = _persistent(gap, sided) | (right.arrived & left.arrived)
-    kink = missed & both & apart & lasting & (right.tail == 0) & (left.tail == 0) & ~one.endless
+    tails = np.maximum(right.tail, left.tail)
+    kink = missed & both & apart & lasting & (tails <= SETTLED * gap) & ~one.endless
     edge = missed & (right.exists != left.exists)
     jump = missed & ~kink & _constant_rise(rungs, steps)
     steep = missed & ~kink & ~jump & one.endless
     slow = missed & ~steep & ~jump & (right.slow | left.slow)
     value = np.where(kink | arrived, 0.5 * (right.slope + left.slope), np.where(edge, one.slope, central.value))
-    bar = np.where(kink, sides_bar, np.where(arrived, sides_bar + gap, central.bar))
+    bar = np.where(kink, sides_bar + tails, np.where(arrived, sides_bar + gap, central.bar))
     bar = np.where(slow, np.maximum(bar, np.maximum(right.tail, left.tail)), bar)
     bar = np.where(edge, one.bar + one.tail, bar)
     bar = np.where(jump | steep, np.inf, bar)

@@ -33,7 +33,10 @@ ROUNDINGS = 64.0
 
 def reconsidered(field: Field, coordinate: int, steps: Array, found: Estimate) -> Estimate:
     """The same as `unfolded`, for outputs that have a hidden kink."""
-    hidden = ordinary(found.kind[0]) & hidden_kinks(field, steps)
+    plain = ordinary(found.kind[0])
+    if not plain.any():
+        return found
+    hidden = plain & hidden_kinks(field, steps)
     if not hidden.any():
         return found
     other = unfolded(field, coordinate, steps, found)
