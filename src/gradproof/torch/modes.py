@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import torch
 from torch.autograd import forward_ad
 
-from gradproof.errors import Unsupported, first_line
+from gradproof.errors import OutputsChanged, Unsupported, first_line
 
 # How torch (2.x) says that a mode does not exist, as far as the type of the exception does not tell.
 _NO_REVERSE = re.compile(
@@ -69,6 +69,8 @@ def forward(
         with forward_ad.dual_level():
             duals = [_dual(x, u) for x, u in zip(points, tangents, strict=True)]
             return [_tangent(value) for value in run(duals)]
+    except OutputsChanged as changed:  # by the dual numbers alone: the point is the same
+        raise Unsupported(f"with dual numbers {first_line(changed)}") from changed
     except (NotImplementedError, RuntimeError) as error:
         if isinstance(error, NotImplementedError) or _NO_FORWARD.search(str(error)):
             raise Unsupported(first_line(error)) from error
