@@ -77,14 +77,20 @@ def hidden_kinks(field: Field, steps: Array) -> Mask:
     found = np.zeros(field.value.size, dtype=bool)
     for _ in range(2):
         one, other = (stream.uniform(-1, 1, steps.size) * steps for _ in range(2))
-        far, near = (_excess(field, scale * one, scale * other) for scale in (FAR, NEAR))
+        far, near = (_excess(field, one, other, scale) for scale in (FAR, NEAR))
         found |= (near * (FAR / NEAR) > 0.5 * far) & (near > ROUNDINGS * field.floor)
     return found
 
 
-def _excess(field: Field, one: Array, other: Array) -> Array:
-    both, first, second = field.values(field.point + np.stack([one + other, one, other]))
-    return np.asarray(np.abs(both - first - second + field.value))
+def _excess(field: Field, one: Array, other: Array, scale: float) -> Array:
+    """One point at a time: they may have a million coordinates."""
+    found = field.value.copy()
+    for sign, moves in ((1.0, (one, other)), (-1.0, (one,)), (-1.0, (other,))):
+        point = np.repeat(field.point[None], 1, axis=0)
+        for move in moves:
+            point += scale * move
+        found += sign * field.values(point)[0]
+    return np.asarray(np.abs(found))
 
 
 def _slope_at(field: Field, coordinate: int, steps: Array, length: float) -> Array:
