@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,17 @@ def _started(command: list[str], folder: Path) -> subprocess.Popen[str]:
     )
 
 
+def _interrupted(process: subprocess.Popen[str], ready: Callable[[], bool]) -> tuple[str, str]:
+    """What it prints when it is interrupted as soon as it is ready."""
+    while not ready():
+        assert process.poll() is None
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)
+    printed = process.communicate(timeout=60)
+    assert process.returncode == 130
+    return printed
+
+
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_an_interrupt_ends_cleanly_and_keeps_what_was_finished(tmp_path: Path, jobs: str) -> None:
@@ -73,12 +85,7 @@ def test_an_interrupt_ends_cleanly_and_keeps_what_was_finished(tmp_path: Path, j
     process = _started(command, tmp_path)
     assert process.stdout is not None
     first = process.stdout.readline()
-    while not (tmp_path / "started").exists():
-        assert process.poll() is None
-        time.sleep(0.05)
-    os.killpg(process.pid, signal.SIGINT)
-    rest, errors = process.communicate(timeout=60)
-    assert process.returncode == 130
+    rest, errors = _interrupted(process, (tmp_path / "started").exists)
     assert "RIGHT  cases.py::quick" in first
     assert "interrupted: 1 case: 1 right in" in rest
     assert f"; {2 if jobs == '1' else 1} not run" in rest
@@ -98,12 +105,7 @@ def test_an_interrupted_sweep_without_a_store_writes_what_was_finished(tmp_path:
     (tmp_path / "cases.py").write_text(SLOW)
     words = ["sweep", "cases.py", "--json", "r.json", "--jobs", "1"]
     process = _started([sys.executable, "-u", "-m", "gradproof", *words], tmp_path)
-    while not any(map(_rows, tmp_path.glob("*/sweep.db"))):
-        assert process.poll() is None
-        time.sleep(0.05)
-    os.killpg(process.pid, signal.SIGINT)
-    out, errors = process.communicate(timeout=60)
-    assert process.returncode == 130
+    out, errors = _interrupted(process, lambda: any(map(_rows, tmp_path.glob("*/sweep.db"))))
     assert "stopped after " in out
     assert "Traceback" not in errors
     report = json.loads((tmp_path / "r.json").read_text())

@@ -80,8 +80,7 @@ def _noise(program: Program) -> dict[str, float]:
         (program.pull, program.value.size, program.inputs),
         (program.push, program.point.size, program.outputs),
     ):
-        row = signed(stream, size)[None]
-        apart, whole = magnified(run, row)[0], run(row)[0]
+        whole, apart = magnified(run, signed(stream, size))
         for leaf in leaves:
             found[leaf.path] = LUCK * float(apart[leaf.span].max(initial=0.0)) / (rms(whole[leaf.span]) or 1.0)
     return found

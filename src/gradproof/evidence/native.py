@@ -19,16 +19,14 @@ from gradproof.evidence.sides import Block, Sides
 from gradproof.norms import largest
 from gradproof.precision import DOUBLE, Precision, coarsest
 from gradproof.program import Array, Leaf, leaf_at
-from gradproof.reference.rounding import Excess, Pair, excess, neighbours, off
+from gradproof.reference.rounding import Excess, Pair, excess, magnified, neighbours, off
 from gradproof.reference.steps import signed
 from gradproof.result import Place
 from gradproof.sizes import size_of
 
 # Rows whose excess is traced to its cause, the worst ones first.
 TRACED = 4
-# No powers of two, so that every product is rounded anew.
-FACTORS = (1.1, 0.7, 1.37, 0.83)
-# The few numbers that this gives may be small by luck.
+# Measured rounding is a few numbers, which may be small by luck.
 LUCK = 64.0
 # Roundings that every rule has, and that the tolerance is for.
 ORDINARY = 16.0
@@ -202,16 +200,10 @@ def _moved(task: Task, cotangent: Array, form: Precision) -> Pair:
 
 
 def _amplified(task: Task, cotangent: Array, form: Precision) -> Array:
-    """What the rule makes of rounding on its way, whatever the point: its float64 numbers for a cotangent times
-    several factors, which are those of the cotangent up to rounding; more than is ordinary of it, in units of the
-    narrow format's."""
-    wide = task.reference.gradient(cotangent)
-    points = np.repeat(wide.point[None], 1 + len(FACTORS), axis=0)
-    factors = np.array([1.0, *FACTORS])[:, None]
-    points[:, task.program.point.size :] *= factors
-    found = wide.values(points) / factors
-    apart: Array = np.nan_to_num(np.abs(found - found[0])).max(axis=0)
+    """What the rule makes of rounding on its way, whatever the point: what its float64 numbers show of that, more than
+    is ordinary, in units of the narrow format's."""
+    wide, apart = magnified(task.reference.pull, cotangent)
     for leaf in task.program.inputs:
-        ordinary = ORDINARY * DOUBLE.roundoff * largest(np.nan_to_num(found[0, leaf.span]))
+        ordinary = ORDINARY * DOUBLE.roundoff * largest(np.nan_to_num(wide[leaf.span]))
         apart[leaf.span] = max(float(np.max(apart[leaf.span], initial=0.0)) - ordinary, 0.0)
     return min(LUCK, form.roundings) * (form.roundoff / DOUBLE.roundoff) * apart

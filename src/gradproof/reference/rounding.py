@@ -92,11 +92,10 @@ def excess(pair: Pair, allowed: Array, roundings: float, form: Precision) -> Exc
     return Excess(steady, beyond & ~steady)
 
 
-def magnified(run: Callable[[Array], Array], rows: Array) -> Array:
-    """How far derivatives are apart that differ by rounding alone: those of the rows times some factors, over these. A
-    rule may magnify its rounding: it divides by what is nearly zero, or its terms cancel. (k, n) -> (k, m)."""
-    scaled = (FACTORS[:, None, None] * rows).reshape(-1, rows.shape[1])
-    found = run(scaled).reshape(FACTORS.size, len(rows), -1) / FACTORS[:, None, None]
+def magnified(run: Callable[[Array], Array], row: Array) -> tuple[Array, Array]:
+    """The derivatives of one row, (n,) -> (m,), and how far those of the row times some factors, over these, are from
+    them: by rounding alone. A rule may magnify its own: it divides by what is nearly zero, or its terms cancel."""
+    found = run(FACTORS[:, None] * row) / FACTORS[:, None]
     with np.errstate(invalid="ignore"):
         apart: Array = np.nan_to_num(np.abs(found[1:] - found[0]), posinf=0.0).max(axis=0)
-    return apart
+    return found[0], apart

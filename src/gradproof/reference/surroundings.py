@@ -86,7 +86,7 @@ def _excess(field: Field, one: Array, other: Array, scale: float) -> Array:
     """One point at a time: they may have a million coordinates."""
     found = field.value.copy()
     for sign, moves in ((1.0, (one, other)), (-1.0, (one,)), (-1.0, (other,))):
-        point = np.repeat(field.point[None], 1, axis=0)
+        point = field.point[None].copy()
         for move in moves:
             point += scale * move
         found += sign * field.values(point)[0]
