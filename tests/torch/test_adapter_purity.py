@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+import gradproof
 from gradproof.batching import agree
 from gradproof.torch import program_of
 
@@ -406,3 +407,16 @@ def test_a_program_ends_with_its_last_user() -> None:
         assert still_there() is None
     finally:
         gc.enable()
+
+
+def test_random_numbers_that_only_other_points_draw_are_put_back() -> None:
+    """The call at the point draws none, so that no call by itself is looked after; the check as a whole is."""
+    x = draw(3).requires_grad_()
+
+    def fn(given: torch.Tensor) -> torch.Tensor:
+        moved = not torch.equal(given.detach(), x.detach())
+        return given.sin() + (0.0 * float(torch.rand(1)) * np.random.random() if moved else 0.0)  # noqa: NPY002
+
+    before = world()
+    assert gradproof.check(fn, x, seed=0).ok
+    assert world() == before
