@@ -21,8 +21,8 @@ from gradproof.reference.ladder import second_opinion
 from gradproof.reference.surroundings import reconsidered
 from gradproof.result import Comparison, Entry, Place, Verdict
 
-# Of the outputs that bend along a coordinate, so many are looked at.
-OUTPUTS = 8
+# Of the outputs that bend along a coordinate, so many are looked at; fewer where one pull takes long.
+OUTPUTS, LONG = 8, 2**22
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,23 +52,36 @@ class Sizes:
 def look_at(task: Task, column: Column, modes: tuple[str, ...], sizes: Sizes) -> list[Look]:
     """The entries of one column that are not smooth. Outputs beyond a few are picked from all over."""
     outputs = column.outputs
-    if outputs.size > OUTPUTS:
-        outputs = outputs[np.linspace(0, outputs.size - 1, OUTPUTS).astype(int)]
+    most = max(1, min(OUTPUTS, LONG // (task.steps.size + task.program.value.size)))
+    if outputs.size > most:
+        outputs = outputs[np.linspace(0, outputs.size - 1, most).astype(int)]
     step = np.zeros((1, task.steps.size))
     step[0, column.coordinate] = task.steps[column.coordinate]
     field = selected(task.reference, outputs, task.exact)
     opinion = second_opinion(field, step, 0.5 * task.tolerance.relative)
-    if task.limits is None and coarsest(task.reference.inputs) is DOUBLE:
+    claimed = {mode: _analytic(task, mode, column.coordinate, outputs) for mode in modes}
+    looks = _looks(task, (column.coordinate, outputs), opinion, claimed, sizes)
+    # A kink that does not show along the coordinate takes many evaluations to find: only where it may excuse something.
+    if task.limits is None and coarsest(task.reference.inputs) is DOUBLE and any(map(_is_wrong, looks)):
         opinion = reconsidered(field, column.coordinate, task.steps, opinion)
-    numeric = opinion.scaled(1.0 / task.steps[[column.coordinate]])
-    looks: list[Look] = []
-    for mode in modes:
-        analytic = _analytic(task, mode, column.coordinate, outputs)
-        looks += [
-            _judged(task, (mode, int(j), column.coordinate), numeric.block(slice(0, 1), slice(k, k + 1)), value, sizes)
-            for k, (j, value) in enumerate(zip(outputs, analytic, strict=True))
-        ]
+        looks = _looks(task, (column.coordinate, outputs), opinion, claimed, sizes)
     return looks
+
+
+def _is_wrong(look: Look) -> bool:
+    return look.verdict is Verdict.WRONG
+
+
+def _looks(
+    task: Task, where: tuple[int, Indices], opinion: Estimate, claimed: dict[str, Array], sizes: Sizes
+) -> list[Look]:
+    coordinate, outputs = where
+    numeric = opinion.scaled(1.0 / task.steps[[coordinate]])
+    return [
+        _judged(task, (mode, int(j), coordinate), numeric.block(slice(0, 1), slice(k, k + 1)), value, sizes)
+        for mode, analytic in claimed.items()
+        for k, (j, value) in enumerate(zip(outputs, analytic, strict=True))
+    ]
 
 
 def _analytic(task: Task, mode: str, coordinate: int, outputs: Indices) -> Array:

@@ -99,6 +99,21 @@ Span = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
+class _Part:
+    """Coordinates that stand next to each other, and which of the outputs in question bend along them, or may."""
+
+    span: Span
+    outputs: Mask
+
+    def halves(self) -> list[_Part]:
+        first, last = self.span
+        middle = (first + last) // 2
+        return (
+            [self] if last - first == 1 else [_Part((first, middle), self.outputs), _Part((middle, last), self.outputs)]
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class _Search:
     task: Task
     direction: Array
@@ -107,45 +122,57 @@ class _Search:
 
     def descend(self, leaf: Leaf) -> tuple[list[Column], list[Span]]:
         """The coordinates to blame; of a crowd only some, and the parts that the crowd is in."""
-        parts: list[Span] = [(leaf.start, leaf.stop)]
+        parts = [_Part((leaf.start, leaf.stop), np.ones(self.outputs.size, dtype=bool))]
         crowd: list[Span] = []
-        while any(last - first > 1 for first, last in parts):
-            parts = self._bending(_halved(parts))
+        while any(last - first > 1 for first, last in (part.span for part in parts)):
+            parts = self._bending([half for part in parts for half in part.halves()])
             if len(parts) > MOST and not crowd:
-                crowd = parts
+                crowd = [part.span for part in parts]
             if crowd:
                 parts = _picked(parts, self.picked)
-        return self.columns([first for first, _ in parts]), crowd
-
-    def _bending(self, parts: list[Span]) -> list[Span]:
-        return [part for part, mask in zip(parts, self._masks(parts), strict=True) if mask.any()]
+        return [self._column(part) for part in parts], crowd
 
     def columns(self, coordinates: list[int]) -> list[Column]:
-        masks = self._masks([(first, first + 1) for first in coordinates])
-        return [Column(first, self.outputs[mask]) for first, mask in zip(coordinates, masks, strict=True) if mask.any()]
+        every = np.ones(self.outputs.size, dtype=bool)
+        return [
+            self._column(part) for part in self._bending([_Part((first, first + 1), every) for first in coordinates])
+        ]
 
-    def _masks(self, parts: list[Span]) -> list[Mask]:
-        """Which outputs bend along each part; one at a time where vectors are long."""
-        masks: list[Mask] = []
+    def _column(self, part: _Part) -> Column:
+        return Column(part.span[0], self.outputs[part.outputs])
+
+    def _bending(self, parts: list[_Part]) -> list[_Part]:
+        """Those along which outputs bend, with these outputs. Parts that bend different outputs are moved together, one
+        set at a time where vectors are long: each output tells by itself on which side its kink is."""
+        sets = _disjoint(parts)
         most = max(1, 2**20 // self.direction.size)
-        for start in range(0, len(parts), most):
-            some = parts[start : start + most]
+        found: dict[Span, Mask] = {}
+        for start in range(0, len(sets), most):
+            some = sets[start : start + most]
             rows = np.zeros((len(some), self.direction.size))
-            for row, (first, last) in zip(rows, some, strict=True):
-                row[first:last] = self.direction[first:last]
-            masks += list(bends(self.task.reference, rows, self.outputs).bent)
-        return masks
+            for row, together in zip(rows, some, strict=True):
+                for first, last in (one.span for one in together):
+                    row[first:last] = self.direction[first:last]
+            for together, bent in zip(some, bends(self.task.reference, rows, self.outputs).bent, strict=True):
+                found |= {part.span: bent & part.outputs for part in together}
+        return [_Part(part.span, found[part.span]) for part in parts if found[part.span].any()]
 
 
-def _halved(parts: list[Span]) -> list[Span]:
-    result: list[Span] = []
-    for first, last in parts:
-        middle = (first + last) // 2
-        result += [(first, last)] if last - first == 1 else [(first, middle), (middle, last)]
-    return result
+def _disjoint(parts: list[_Part]) -> list[list[_Part]]:
+    """Sets of parts that have no output in common."""
+    sets: list[list[_Part]] = []
+    taken: list[Mask] = []
+    for one in parts:
+        k = next((k for k, mask in enumerate(taken) if not (mask & one.outputs).any()), len(sets))
+        if k == len(sets):
+            sets.append([])
+            taken.append(np.zeros_like(one.outputs))
+        sets[k].append(one)
+        taken[k] |= one.outputs
+    return sets
 
 
-def _picked(parts: list[Span], count: int) -> list[Span]:
+def _picked(parts: list[_Part], count: int) -> list[_Part]:
     """Some of the parts, from all over the leaf."""
     if len(parts) <= count:
         return parts
