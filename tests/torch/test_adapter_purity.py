@@ -14,6 +14,7 @@ import torch
 import gradproof
 from gradproof.batching import agree
 from gradproof.torch import program_of
+from gradproof.verdict import Verdict
 
 
 def draw(*shape: int, dtype: torch.dtype = torch.float64) -> torch.Tensor:
@@ -136,6 +137,33 @@ def test_a_function_that_looks_at_the_storage_of_its_input() -> None:
 
     rows = np.arange(12.0).reshape(3, 4)
     np.testing.assert_array_equal(program_of(fn, draw(4)).values(rows), 2 * rows[:, ::2])
+
+
+@pytest.mark.parametrize("factor", [1.0, 1.01])
+def test_a_function_that_reads_the_memory_around_its_input(factor: float) -> None:
+    class Scaled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+            return 3 * x
+
+        @staticmethod
+        def backward(ctx: Any, g: torch.Tensor) -> torch.Tensor:
+            return 3 * factor * g
+
+    around = draw(20)
+    before = around.clone()
+    x = around[5:15]
+    result = gradproof.check(
+        lambda x, offset=0: Scaled.apply(x.as_strided((2, 3), (3, 1), offset)) * x[0], x, {"offset": 12}, seed=0
+    )
+    assert result.verdict is (Verdict.RIGHT if factor == 1 else Verdict.WRONG)
+    # 12 to 17 of the memory are 7 to 12 of the input, which ends at 9.
+    wrong = {entry.place.input.index for one in result.comparisons for entry in one.found}
+    assert wrong == (set() if factor == 1 else {(7,), (8,), (9,)})
+    assert torch.equal(around, before)
+    with pytest.raises(RuntimeError, match="out of bounds for storage") as raised:
+        gradproof.check(lambda x: x.as_strided((2, 3), (3, 1), 17), x)
+    assert raised.value.__context__ is None  # one error, the one of the user's own call
 
 
 def test_randomness_from_numpy_starts_anew_with_each_batch() -> None:

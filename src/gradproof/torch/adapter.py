@@ -16,6 +16,7 @@ from gradproof.torch.captured import captured_paths
 from gradproof.torch.composed import composed, reseeder
 from gradproof.torch.forms import Meaning
 from gradproof.torch.selection import chosen
+from gradproof.torch.storage import OUT_OF_BOUNDS, with_storage
 from gradproof.torch.torchprogram import TorchProgram
 from gradproof.torch.tree import Tree, flatten
 
@@ -59,19 +60,27 @@ def program_of(
         params = [(f"params.{name}", param) for name, param in fn.named_parameters()]
         buffers = [(f"buffers.{name}", buffer) for name, buffer in fn.named_buffers()]
     wanted = chosen(arguments, params, wrt)
-    program = functools.partial(_traced, fn, (tree, arguments), [*params, *buffers], wanted, meaning)
-    first = program(frozenset())
+    program = functools.partial(_traced, (tree, arguments), [*params, *buffers], wanted, meaning)
+    placed: Callable[..., Any] | None = None
+    try:
+        first = program(fn, frozenset())
+    except RuntimeError as error:
+        placed = with_storage(fn, positional) if OUT_OF_BOUNDS in str(error) else None
+        if placed is None:
+            raise
+    if placed is not None:
+        fn, first = placed, program(placed, frozenset())
     # Only the graph of a first call shows which tensors fn reaches past its arguments.
     captured = captured_paths(first.traced.nodes, [named for named in (*arguments, *params) if named[0] in wanted])
-    return program(captured) if captured else first
+    return program(fn, captured) if captured else first
 
 
 def _traced(
-    fn: Callable[..., Any],
     arguments: tuple[Tree | None, Sequence[tuple[str, Any]]],
     state: Sequence[tuple[str, torch.Tensor]],
     wanted: frozenset[str],
     meaning: Meaning,
+    fn: Callable[..., Any],
     captured: frozenset[str],
 ) -> TorchProgram:
     call = UserCall(fn, arguments, state, wanted, meaning, captured)

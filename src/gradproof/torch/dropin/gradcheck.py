@@ -15,8 +15,7 @@ from gradproof.torch.dropin.entry import as_tuple, check_inputs, check_layouts, 
 from gradproof.torch.dropin.judge import Case, judge
 from gradproof.torch.dropin.likes import without_likes
 from gradproof.torch.dropin.options import Options, accepts_older_spelling
-from gradproof.torch.dropin.storage import OUT_OF_BOUNDS, with_storage
-from gradproof.torch.forms import MKLDNN, Meaning
+from gradproof.torch.forms import MKLDNN
 from gradproof.torch.torchprogram import TorchProgram
 from gradproof.torch.tree import flatten
 
@@ -72,7 +71,7 @@ def traced(func: Callable[..., Any], inputs: Any, options: Options) -> TorchProg
         raise TypeError(f"func must be callable: a {type(func).__name__} object is not callable")
     func, arguments = without_likes(func, as_tuple(inputs))
     check_inputs(arguments)
-    program = _program(func, arguments, options.meaning)
+    program = program_of(func, arguments, meaning=options.meaning)
     call = program.call
     assert isinstance(call, UserCall)
     if options.check_forward_ad and any(point.layout is MKLDNN for point in program.graph.points):
@@ -82,17 +81,6 @@ def traced(func: Callable[..., Any], inputs: Any, options: Options) -> TorchProg
     if program.traced.writes:
         _call_with_leaves(program, arguments)
     return program
-
-
-def _program(func: Callable[..., Any], arguments: tuple[Any, ...], meaning: Meaning) -> TorchProgram:
-    __tracebackhide__ = True
-    try:
-        return program_of(func, arguments, meaning=meaning)
-    except RuntimeError as error:
-        placed = with_storage(func, arguments) if OUT_OF_BOUNDS in str(error) else None
-        if placed is None:
-            raise
-    return program_of(placed, arguments, meaning=meaning)
 
 
 def _call_with_leaves(program: TorchProgram, arguments: tuple[Any, ...]) -> None:

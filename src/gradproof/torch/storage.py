@@ -15,24 +15,24 @@ OUT_OF_BOUNDS = "out of bounds for storage"
 
 
 def with_storage(func: Callable[..., Any], arguments: Sequence[Any]) -> Callable[..., Any] | None:
-    """The function on copies that lie where the arguments lie; None if each argument fills its storage."""
+    """The function on copies that lie where its positional arguments lie; None if each of those fills its storage."""
     buffers = {i: _storage(one) for i, one in enumerate(arguments) if _is_part(one)}
     if not buffers:
         return None
     places = {i: (arguments[i].shape, arguments[i].stride(), arguments[i].storage_offset()) for i in buffers}
 
     @functools.wraps(func, updated=())
-    def placed(*given: Any) -> Any:
+    def placed(*given: Any, **named: Any) -> Any:
         full = list(given)
         for i, buffer in buffers.items():
             full[i] = torch.as_strided_scatter(buffer, given[i], *places[i]).as_strided(*places[i])
-        return func(*full)
+        return func(*full, **named)
 
     return placed
 
 
 def _is_part(value: Any) -> bool:
-    if not (isinstance(value, Tensor) and value.requires_grad and value.layout is torch.strided):
+    if not (isinstance(value, Tensor) and value.layout is torch.strided):
         return False
     return value.untyped_storage().nbytes() > value.numel() * value.element_size()
 
