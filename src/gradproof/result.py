@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,6 +15,7 @@ import numpy as np
 from gradproof.environment import here
 from gradproof.errors import GradcheckError, UsageError
 from gradproof.finding import Diagnosis, Finding, Place
+from gradproof.norms import rms
 from gradproof.picture import SIDE, Digest, HeatMap, Trace, in_tolerances
 from gradproof.program import Array, Leaf, Skipped
 from gradproof.settings import Settings
@@ -115,11 +117,10 @@ class Comparison:
             return self.source.digits
         if self.numeric.size == 0:
             return float("nan")
-        scale = float(np.sqrt(np.mean(np.square(self.numeric))))
-        slack = float(np.max(np.maximum(self.deviation, self.bar)))
-        if not (scale > 0 and np.isfinite(scale) and np.isfinite(slack)):
+        scale, slack = rms(self.numeric), float(np.maximum(self.deviation.max(), self.bar.max()))
+        if not (scale > 0 and math.isfinite(scale) and math.isfinite(slack)):
             return float("nan")
-        return float(np.clip(-np.log10(max(slack / scale, 1e-17)), 0.0, 17.0))
+        return min(max(-math.log10(max(slack / scale, 1e-17)), 0.0), 17.0)
 
     @cached_property
     def excess(self) -> float:

@@ -9,7 +9,6 @@ from functools import lru_cache
 
 from gradproof.arrays import seeded
 from gradproof.attempt import failed, where
-from gradproof.cases import Call
 from gradproof.check import check
 from gradproof.errors import Unsupported
 from gradproof.result import Finding, Place, Result, Verdict
@@ -37,7 +36,7 @@ def judge(item: Item, terms: Terms, selection: Selection = EVERYTHING) -> Row:
         # Made and run under seeded streams: functions may draw from the global ones.
         with seeded(seed):
             call = finder(item.key.catalogue, selection).find(item.key.case).make(seed)
-            result = _checked(call, item, terms)
+            result = check(call.fn, call.args, call.kwargs, **{**call.options, **terms.options(item.key)})
     except Unsupported as missing:
         finding = Finding("unsupported", Verdict.UNSUPPORTED, Place(), str(missing))
         return row_of(item, _ended(item, terms, finding, time.perf_counter() - started), Ending.FINISHED)
@@ -46,14 +45,10 @@ def judge(item: Item, terms: Terms, selection: Selection = EVERYTHING) -> Row:
         code, ending = ("memory", Ending.TOO_MUCH_MEMORY) if memory else (type(raised).__name__, Ending.RAISED)
         sentence = f"{type(raised).__name__}: {str(raised)[:LONGEST]}{where(raised)}"
         return lost_row(item, terms, ending, code, sentence, time.perf_counter() - started)
-    spent = time.process_time() - processor
+    # The time of a case is that of making and checking it.
+    seconds, spent = time.perf_counter() - started, time.process_time() - processor
+    result = replace(result, name=str(item.key), cost=replace(result.cost, seconds=seconds))
     return replace(row_of(item, result, Ending.FINISHED), processor=spent)
-
-
-def _checked(call: Call, item: Item, terms: Terms) -> Result:
-    started = time.perf_counter()
-    result = check(call.fn, call.args, call.kwargs, **{**call.options, **terms.options(item.key)})
-    return replace(result, name=str(item.key), cost=replace(result.cost, seconds=time.perf_counter() - started))
 
 
 def lost_row(

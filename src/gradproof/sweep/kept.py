@@ -53,6 +53,9 @@ def _single(comparison: Comparison) -> HeatMap:
         return comparison.picture(1)
     worst = int(np.argmax(table))
     numbers = (comparison.analytic, comparison.numeric, comparison.bar, comparison.tolerance)
-    analytic, numeric, bar, tolerance = (float(np.broadcast_to(each, table.shape).flat[worst]) for each in numbers)
+    analytic, numeric, bar, tolerance = (
+        float((each if each.shape == table.shape else np.broadcast_to(each, table.shape)).flat[worst])
+        for each in numbers
+    )
     excess = float(in_tolerances(np.array(table.flat[worst]), np.array(tolerance)))
     return HeatMap(table.shape, (1, 1), (worst,), (excess,), (analytic,), (numeric,), (bar,), (tolerance,))
