@@ -59,9 +59,7 @@ def overhead(say: Say) -> list[Claim]:
     seconds = time.perf_counter() - before
     share = 1 - swept.progress.checking / seconds
     growth = (own[-1] - own[len(own) // 4]) / 2**20
-    say(
-        f"{swept.progress.done:,} cases in {seconds:.0f} s, {swept.progress.checking:.0f} s of it to make and check them"
-    )
+    say(f"{swept.progress.done:,} cases in {seconds:.0f} s, {swept.progress.checking:.0f} s of it in the cases")
     return [
         Claim(
             "Sweep of 10,000 trivial cases: time outside of making and checking them",
