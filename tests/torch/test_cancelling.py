@@ -73,3 +73,43 @@ def test_a_second_derivative_beyond_rounding_is_wrong() -> None:
     wrong = gradproof.check(lambda x: Curved.apply(x, 1e-6), _pair(2), order=2, modes="reverse", seed=0)
     assert wrong.verdict is Verdict.WRONG, str(wrong)
     assert any(str(one.input.path) == "args[0]" for one in wrong.comparisons if one.verdict is Verdict.WRONG)
+
+
+class Turned(torch.autograd.Function):
+    """The gradient of z is exp(z - log exp z) = 1. Where the phase of z is large, it and its derivative are rounded as
+    that phase is; `slip` adds a derivative that is not there, of a rounding's size, and smooth."""
+
+    @staticmethod
+    def forward(ctx: Any, z: Tensor, slip: float) -> Tensor:
+        ctx.save_for_backward(z)
+        ctx.slip = slip
+        return z.clone()
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, None]:
+        (z,) = ctx.saved_tensors
+        return Turn.apply(z, g, ctx.slip), None
+
+
+class Turn(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, z: Tensor, g: Tensor, slip: float) -> Tensor:
+        ctx.save_for_backward(z, g)
+        ctx.slip = slip
+        return g.clone()
+
+    @staticmethod
+    def backward(ctx: Any, h: Tensor) -> tuple[Tensor, Tensor, None]:
+        z, g = ctx.saved_tensors
+        there_and_back = torch.sin(z.imag - torch.log(torch.exp(1j * z.imag)).imag)
+        return h * g.conj() * (there_and_back + ctx.slip * z.imag), h, None
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("slip", [0.0, 1e-15])
+def test_a_derivative_that_jumps_about_from_point_to_point_is_rounding(slip: float, seed: int) -> None:
+    z = torch.tensor([1.0 + 1103817.4j, 2.0 + 903817.1j], dtype=torch.complex128, requires_grad=True)
+    result = gradproof.check(lambda z: Turned.apply(z, slip), z, order=2, modes="reverse", contracts="none", seed=seed)
+    assert result.verdict is (Verdict.UNDECIDED if slip == 0 else Verdict.WRONG), str(result)
+    if slip:
+        assert {entry.place.input.path for one in result.comparisons for entry in one.found} == {"args[0]"}

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from gradproof.agreement import entry_tolerance, judge
+from gradproof.agreement import Mask, entry_tolerance, judge
 from gradproof.evidence.blocks import Measured, comparisons_of, kinks_of, power_of
 from gradproof.evidence.gathered import Gathered, Task
 from gradproof.evidence.glanced import Glanced, glance_columns, glance_groups
+from gradproof.evidence.jitter import widen
 from gradproof.evidence.pattern import pattern_of
 from gradproof.evidence.scales import negligible, rounding
 from gradproof.evidence.sure import gather_sure
@@ -40,6 +41,7 @@ def gather(task: Task, analytic: dict[str, Array], findings: tuple[Finding, ...]
     if doubtful.size and _improve(task, field, measured) + _confirm(task, field, analytic, measured):
         _unfold(task, field, analytic, measured)
         measured = Measured(numeric, block_tolerances(task, numeric))
+        widen(task, analytic, numeric, _wrong(analytic, measured))
     ties = ties_of(numeric)
     if ties:
         claimed = {mode: [one[tie.coordinates, tie.output] for tie in ties] for mode, one in analytic.items()}
@@ -156,7 +158,7 @@ def _confirm(task: Task, field: Field, analytic: dict[str, Array], measured: Mea
 def _unfold(task: Task, field: Field, analytic: dict[str, Array], measured: Measured) -> None:
     """What is still wrong may be a kink that does not show along its coordinate, as at a tie of three in a sort."""
     numeric, steps = measured.estimate, task.steps
-    wrong = np.logical_or.reduce([judge(one, numeric, measured.tolerance).wrong for one in analytic.values()])
+    wrong = _wrong(analytic, measured)
     if not wrong.any() or task.limits is not None or coarsest(task.reference.inputs) is not DOUBLE:
         return
     wrong &= hidden_kinks(field, steps) & ordinary(numeric.kind)
@@ -164,3 +166,9 @@ def _unfold(task: Task, field: Field, analytic: dict[str, Array], measured: Meas
         row = np.array([coordinate])
         found = numeric.of_rows(row).scaled(steps[row])
         numeric.put(row, unfolded(field, int(coordinate), steps, found).scaled(1.0 / steps[row]))
+
+
+def _wrong(analytic: dict[str, Array], measured: Measured) -> Mask:
+    """In any mode."""
+    judged = [judge(one, measured.estimate, measured.tolerance).wrong for one in analytic.values()]
+    return np.asarray(np.logical_or.reduce(judged))

@@ -27,8 +27,7 @@ def test_the_rounding_of_terms_that_cancel(ours: Checker, fast: bool) -> None:
     sample = list(samples(entries("op_db")["logsumexp"], torch.complex128))[5]
     fn = lambda x: torch.logsumexp(x, *sample.args, **sample.kwargs)  # noqa: E731
     torch.manual_seed(0)
-    with pytest.warns(UndecidedWarning, match="the rounding of terms that cancel"):
-        assert ours.gradgradcheck(fn, sample.input, fast_mode=fast)
+    assert ours.gradgradcheck(fn, sample.input, fast_mode=fast)
 
 
 class Nearly(Function):
