@@ -113,3 +113,20 @@ def test_a_derivative_that_jumps_about_from_point_to_point_is_rounding(slip: flo
     assert result.verdict is (Verdict.UNDECIDED if slip == 0 else Verdict.WRONG), str(result)
     if slip:
         assert {entry.place.input.path for one in result.comparisons for entry in one.found} == {"args[0]"}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_second_derivatives_are_symmetric_up_to_rounding(seed: int) -> None:
+    """Of two observations with weights in float32: those with respect to weights are what is left of large terms."""
+    x = torch.tensor(
+        [
+            [8.7798 + 5.0328j, -2.4862 + 1.1852j],
+            [4.3416 - 8.9197j, 1.5049 + 1.2548j],
+            [-8.1309 - 6.0659j, 8.9763 + 1.8j],
+        ],
+        dtype=torch.complex128,
+        requires_grad=True,
+    )
+    weights = torch.tensor([0.1743, 0.4743], requires_grad=True)
+    result = gradproof.check(lambda x, w: torch.cov(x, aweights=w), (x, weights), order=2, modes="reverse", seed=seed)
+    assert "asymmetric" not in {finding.code for finding in result.findings}, str(result)

@@ -14,7 +14,7 @@ from gradproof.contracts.negligible import negligible
 from gradproof.norms import rms
 from gradproof.precision import coarsest
 from gradproof.program import Array, Leaf, Program, Spot
-from gradproof.reference.rounding import magnified
+from gradproof.reference.rounding import LUCK, magnified
 from gradproof.reference.steps import signed
 from gradproof.result import Comparison, Finding, Place, Verdict
 from gradproof.settings import Tolerance
@@ -23,8 +23,6 @@ from gradproof.sizes import size_of
 # The part of the tolerance by which the modes may differ, but never fewer roundings than these.
 PART = 1e-3
 ROUNDINGS = 1024.0
-# Measured rounding is a few numbers, which may be small by luck.
-LUCK = 8.0
 HINT = "Write both rules from the same formula; look for a cast, a constant or a term that only one of them has."
 
 
