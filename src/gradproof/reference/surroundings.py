@@ -29,6 +29,8 @@ NOTABLE, STILL = 0.05, 0.02
 ROOM = 1e-3
 # What rounding makes of a sum of four values, at most.
 ROUNDINGS = 64.0
+# A kink that is less than this share of how far an output moves is none that a derivative could be excused by.
+SHARE = 1e-4
 
 
 def reconsidered(field: Field, coordinate: int, steps: Array, found: Estimate) -> Estimate:
@@ -71,26 +73,34 @@ def ordinary(kinds: Kinds) -> Mask:
 
 @np.errstate(invalid="ignore", over="ignore")
 def hidden_kinks(field: Field, steps: Array) -> Mask:
-    """The outputs (M,) that do not move by the sum of two movements, by an amount that falls with the distance and not
-    with its square: they have a kink at the point, along whatever direction. Noise looks the same."""
+    """The outputs (M,) that do not move by the sum of two movements, by an amount that falls with the distance: not with
+    its square as for a curve, and not slower as for noise. They have a kink at the point, along whatever direction."""
     stream = np.random.default_rng(0)
     found = np.zeros(field.value.size, dtype=bool)
     for _ in range(2):
         one, other = (stream.uniform(-1, 1, steps.size) * steps for _ in range(2))
-        far, near = (_excess(field, one, other, scale) for scale in (FAR, NEAR))
-        found |= (near * (FAR / NEAR) > 0.5 * far) & (near > ROUNDINGS * field.floor)
+        (far, _), (near, moved) = (_excess(field, one, other, scale) for scale in (FAR, NEAR))
+        fallen = near * (FAR / NEAR)
+        least = np.maximum(ROUNDINGS * field.floor, SHARE * moved)
+        found |= (fallen > 0.5 * far) & (fallen < 2.0 * far) & (near > least)
     return found
 
 
-def _excess(field: Field, one: Array, other: Array, scale: float) -> Array:
-    """One point at a time: they may have a million coordinates."""
-    found = field.value.copy()
-    for sign, moves in ((1.0, (one, other)), (-1.0, (one,)), (-1.0, (other,))):
+def _excess(field: Field, one: Array, other: Array, scale: float) -> tuple[Array, Array]:
+    """How far the outputs are from moving by the sum, and how far they move. One point at a time: they may have a
+    million coordinates."""
+    excess, moved = field.value.copy(), np.zeros_like(field.value)
+    for moves in ((one,), (other,), (one, other)):
         point = field.point[None].copy()
         for move in moves:
             point += scale * move
-        found += sign * field.values(point)[0]
-    return np.asarray(np.abs(found))
+        values = field.values(point)[0]
+        if len(moves) == 1:
+            moved += np.abs(values - field.value)
+            excess -= values
+        else:
+            excess += values
+    return np.abs(excess), moved
 
 
 def _slope_at(field: Field, coordinate: int, steps: Array, length: float) -> Array:
