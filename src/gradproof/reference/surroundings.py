@@ -74,7 +74,7 @@ def ordinary(kinds: Kinds) -> Mask:
 @np.errstate(invalid="ignore", over="ignore")
 def hidden_kinks(field: Field, steps: Array) -> Mask:
     """The outputs (M,) that do not move by the sum of two movements, by an amount that falls with the distance, not
-    with its square as for a curve and not slower as for noise. They have a kink at the point, along whatever direction."""
+    with its square as for a curve and not slower as for noise: they have a kink at the point, along any direction."""
     stream = np.random.default_rng(0)
     found = np.zeros(field.value.size, dtype=bool)
     for _ in range(2):
