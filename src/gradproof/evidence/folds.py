@@ -14,7 +14,7 @@ from gradproof.agreement import Mask
 from gradproof.evidence.gathered import Task
 from gradproof.evidence.sums import Probe, part
 from gradproof.program import Array, Leaf
-from gradproof.reference.bends import Indices, bends
+from gradproof.reference.bends import Indices, bends, lasting_bends
 
 # So many coordinates are followed to the end. Of more, this many are picked.
 MOST = 16
@@ -66,7 +66,7 @@ def find_fold(task: Task, probe: Probe) -> Fold | None:
     for leaf in task.program.inputs:
         if not probe.direction[leaf.span].any():
             continue
-        seen = bends(task.reference, part(probe.direction, leaf))
+        seen = lasting_bends(task.reference, part(probe.direction, leaf))
         along = seen.bent[0]
         if not along.any():
             continue

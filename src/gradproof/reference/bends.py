@@ -2,6 +2,9 @@
 
 The second difference f(x+d) + f(x-d) - 2 f(x) of a smooth function falls with the square of the step, that of a kink
 with the step itself, and that of a jump not at all. From two steps, what is left after curvature has been taken off.
+
+What is left of a strongly curved function is its fourth derivative, or the rounding of terms that cancel in it. Two
+steps more tell: the kink at the point is the same at all of them, and those are not.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradproof import precision
+from gradproof.norms import rms
 from gradproof.program import Array, Program
 from gradproof.reference.field import CHUNK
 from gradproof.reference.stencil import FLOOR_FACTOR
@@ -21,6 +25,10 @@ Indices = NDArray[np.intp]
 
 # The second step, relative to the first.
 CLOSER = 1.0 / 16
+# The further steps that a kink must show at. The last is no power of two of the others, so that it rounds otherwise.
+BETWEEN, CLOSEST = 1.0 / 4, 3.0 / 128
+# The sizes of a kink that two pairs of steps tell differ by this share of themselves at most.
+SAME = 0.25
 # A kink shows by at least this share of the slope; one that is smaller changes no verdict.
 VISIBLE = 1e-6
 # Both second differences carry the roundings of four values each, the closer one 1/CLOSER^2 times as many.
@@ -29,6 +37,8 @@ ROUNDINGS = 4 * FLOOR_FACTOR * (CLOSER**-2 + 1) / (1 / CLOSER - 1)
 
 # The second difference of a kink falls to CLOSER of itself. One that stays above this is a jump, or noise.
 ABRUPT = 0.25
+# A jump, as such, is no more than this many kinks that are too small to be visible: noise, which is for the ladder.
+SLIGHT = 16.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,28 +50,114 @@ class Bends:
     abrupt: Mask
 
 
-@np.errstate(invalid="ignore", over="ignore")
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """The same, with the second differences at both steps and the size that a kink must have, (k, M) each."""
+
+    bends: Bends
+    far: Array
+    near: Array
+    room: Array
+
+    def of_rows(self, rows: Indices) -> _Seen:
+        return _Seen(self.bends, self.far[rows], self.near[rows], self.room[rows])
+
+
 def bends(program: Program, displacements: Array, outputs: Indices | None = None) -> Bends:
-    """(k, N) -> for all outputs, or some of them."""
-    value = program.value if outputs is None else program.value[outputs]
-    roundoff = _roundoffs(program) if outputs is None else _roundoffs(program)[outputs]
-    result = np.empty((len(displacements), value.size), dtype=bool)
-    abrupt = np.empty_like(result)
-    batch = max(1, CHUNK // (4 * (program.point.size + program.value.size)))
-    for first in range(0, len(displacements), batch):
-        some = displacements[first : first + batch]
-        points = np.concatenate([program.point + t * some for t in (1.0, -1.0, CLOSER, -CLOSER)])
-        sides = program.values(points).reshape(4, len(some), -1)
-        up, down, up_near, down_near = sides if outputs is None else sides[:, :, outputs]
+    """(k, N) -> for all outputs, or some of them. Four evaluations a displacement."""
+    around = _Around.of(program, outputs)
+    return _joined([around.seen(some).bends for some in around.batches(displacements)])
+
+
+def lasting_bends(program: Program, displacements: Array, outputs: Indices | None = None) -> Bends:
+    """The same without strong curvature and the rounding of terms that cancel: four evaluations more, for the
+    displacements along which something bends."""
+    around = _Around.of(program, outputs)
+    found = []
+    for some in around.batches(displacements):
+        seen = around.seen(some)
+        bent = seen.bends.bent & ~around.slight(seen)
+        doubtful = bent & ~seen.bends.abrupt
+        rows = np.flatnonzero(doubtful.any(axis=1))
+        if rows.size:
+            bent[rows] &= ~(doubtful[rows] & around.passing(some[rows], seen.of_rows(rows)))
+        found.append(Bends(bent, bent & seen.bends.abrupt))
+    return _joined(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Around:
+    """A program around its point, or some of its outputs."""
+
+    program: Program
+    outputs: Indices | slice
+    value: Array
+    roundoff: Array
+
+    @staticmethod
+    def of(program: Program, outputs: Indices | None) -> _Around:
+        some = slice(None) if outputs is None else outputs
+        return _Around(program, some, program.value[some], _roundoffs(program)[some])
+
+    def batches(self, displacements: Array) -> list[Array]:
+        batch = max(1, CHUNK // (4 * (self.program.point.size + self.program.value.size)))
+        return [displacements[first : first + batch] for first in range(0, max(1, len(displacements)), batch)]
+
+    def sides(self, displacements: Array, steps: tuple[float, float]) -> Array:
+        """Up and down by the first step, up and down by the second: (4, k, M)."""
+        first, second = steps
+        points = np.concatenate([self.program.point + t * displacements for t in (first, -first, second, -second)])
+        return self.program.values(points).reshape(4, len(displacements), -1)[:, :, self.outputs]
+
+    @np.errstate(invalid="ignore", over="ignore")
+    def seen(self, displacements: Array) -> _Seen:
+        value = self.value
+        up, down, up_near, down_near = self.sides(displacements, (1.0, CLOSER))
         far, near = up + down - 2.0 * value, up_near + down_near - 2.0 * value
         kink = np.abs(near * CLOSER**-2 - far) * (1.0 / (1.0 / CLOSER - 1.0))
         size = np.maximum(np.abs(value), np.maximum(np.abs(up), np.abs(down)))
-        room = VISIBLE * 0.5 * np.abs(up - down) + ROUNDINGS * roundoff * size
-        result[first : first + batch] = ~(kink <= room)
-        abrupt[first : first + batch] = np.abs(near) > ABRUPT * np.abs(far)
-    # Of an output that is not finite at the point itself nothing can be said along any direction.
-    result &= np.isfinite(value)
-    return Bends(result, result & abrupt)
+        room = VISIBLE * 0.5 * np.abs(up - down) + ROUNDINGS * self.roundoff * size
+        # Of an output that is not finite at the point itself nothing can be said along any direction.
+        bent = ~(kink <= room) & np.isfinite(value)
+        return _Seen(Bends(bent, bent & (np.abs(near) > ABRUPT * np.abs(far))), far, near, room)
+
+    @np.errstate(invalid="ignore", over="ignore")
+    def passing(self, displacements: Array, seen: _Seen) -> Mask:
+        """Where the kink is another one at other steps, or none: so do curvature and rounding look."""
+        far = seen.far
+        up, down, up_near, down_near = self.sides(displacements, (BETWEEN, CLOSEST))
+        between = _kink(BETWEEN, far, up + down - 2.0 * self.value)
+        closer = _without_fourth(CLOSER, _kink(CLOSER, far, seen.near), between)
+        closest = _without_fourth(CLOSEST, _kink(CLOSEST, far, up_near + down_near - 2.0 * self.value), between)
+        smaller, larger = np.sort(np.abs([closer, closest]), axis=0)
+        return np.asarray((smaller <= seen.room) | (np.abs(closer - closest) > SAME * larger))
+
+    @np.errstate(invalid="ignore", over="ignore")
+    def slight(self, seen: _Seen) -> Mask:
+        """Where what looks like a jump is a part of the slope that no verdict depends on, or a few roundings of the
+        terms that the output may be made of, which are as large as the others of its leaf."""
+        terms = np.empty(self.program.value.size)
+        for leaf in self.program.outputs:
+            terms[leaf.span] = rms(np.nan_to_num(self.program.value[leaf.span], posinf=0.0, neginf=0.0))
+        room = SLIGHT * seen.room + 4 * FLOOR_FACTOR * self.roundoff * terms[self.outputs]
+        return np.asarray(seen.bends.abrupt & (np.maximum(np.abs(seen.far), np.abs(seen.near)) <= room))
+
+
+def _kink(step: float, far: Array, near: Array) -> Array:
+    """The size of a kink that second differences at 1 and at a smaller step tell, if all else is a square."""
+    return (near - step**2 * far) / (step - step**2)
+
+
+def _without_fourth(step: float, told: Array, between: Array) -> Array:
+    """The same without what a fourth power adds, which is -(t + t^2) at a step of t, hence more at `BETWEEN`."""
+    own, other = step + step**2, BETWEEN + BETWEEN**2
+    return (other * told - own * between) / (other - own)
+
+
+def _joined(parts: list[Bends]) -> Bends:
+    if len(parts) == 1:
+        return parts[0]
+    return Bends(np.concatenate([one.bent for one in parts]), np.concatenate([one.abrupt for one in parts]))
 
 
 def _roundoffs(program: Program) -> Array:
