@@ -125,7 +125,8 @@ def assert_gradients(
 def check_program(program: Program, settings: Settings) -> Result:
     """The same for a program made by any adapter."""
     started = time.perf_counter()
-    settings = replace(settings, order=max(settings.order, offers_of(program).order))
+    if settings.order < offers_of(program).order:
+        settings = replace(settings, order=offers_of(program).order)
     generator = np.random.default_rng(settings.seed)
     metered = Metered(confined(program, settings.bounds, settings.spaces), settings.budget, started)
     with whole_of(program):

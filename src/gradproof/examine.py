@@ -29,6 +29,7 @@ from gradproof.evidence.trace import trace
 from gradproof.evidence.wording import budget_spent, imprecise, overflow, undecided, unsupported, worded
 from gradproof.examined import Examined
 from gradproof.metered import Metered
+from gradproof.picture import Trace
 from gradproof.precision import DOUBLE, SINGLE, coarsest
 from gradproof.program import Array, offers_of
 from gradproof.reference.complexstep import ComplexStep
@@ -140,9 +141,11 @@ def _judged(task: Task, settings: Settings, note: tuple[str, ...], own: Callable
     findings += tuple(undecided(c) for c in gathered.comparisons if c.verdict is Verdict.UNDECIDED)
     findings = worded(findings, offers_of(program).words)
     prefix = f"order {task.order}: " if settings.order > 1 else ""
-    # A stream of its own, so that asking for plots changes no verdict.
-    stream = np.random.default_rng([settings.seed, task.order])
-    traces = trace(task, gathered.comparisons, findings, stream) if settings.detail == "plots" else ()
+    traces: tuple[Trace, ...] = ()
+    if settings.detail == "plots":
+        # A stream of its own, so that asking for plots changes no verdict.
+        stream = np.random.default_rng([settings.seed, task.order])
+        traces = trace(task, gathered.comparisons, findings, stream)
     exact = task.exact.notes if task.exact else ()
     notes = (prefix + reason, *note, *exact, *program.notes, *kept.notes)
     return Examined(gathered.comparisons, findings, notes, gathered.power, traces=traces, jacobians=gathered.jacobians)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -42,8 +43,6 @@ class TorchProgram:
             self._streams = streams(call.inputs.devices) if self.whole.moved() else ()
         if not self._streams:
             self.scope = Modes(call.modules)
-        no_push = call.forms.no_push or forwardless(self.traced.nodes)
-        self._no_push = Unsupported(no_push) if no_push else None
         self.inputs: tuple[Leaf, ...] = call.inputs.leaves
         self.outputs: tuple[Leaf, ...] = call.outputs.leaves
         self.skipped: tuple[Skipped, ...] = call.skipped
@@ -150,6 +149,12 @@ class TorchProgram:
             raise
         self._lanes["push"].remember(rows, result)
         return result
+
+    @cached_property
+    def _no_push(self) -> Unsupported | None:
+        """Why there is no forward mode, as far as it is known."""
+        reason = self.call.forms.no_push or forwardless(self.traced.nodes)
+        return Unsupported(reason) if reason else None
 
     def gradient(self, cotangent: Array) -> TorchProgram:
         self._refuse_dead_ends()

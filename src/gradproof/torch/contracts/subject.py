@@ -170,7 +170,8 @@ class Subject:
 def is_written(node: Any) -> bool:
     """Whether a rule is the work of somebody outside of torch. Its own Functions, such as those of compiled graphs and
     of checkpoints, are its own business."""
-    if node.name().startswith(OPERATOR) or "CppNode" in node.name():
+    name = node.name()
+    if name.startswith(OPERATOR) or "CppNode" in name:
         return True
     module = getattr(getattr(node, "_forward_cls", None), "__module__", "") or ""
     own = module.split(".")[0] == "torch" and not module.startswith("torch.testing")
