@@ -130,3 +130,22 @@ def test_second_derivatives_are_symmetric_up_to_rounding(seed: int) -> None:
     weights = torch.tensor([0.1743, 0.4743], requires_grad=True)
     result = gradproof.check(lambda x, w: torch.cov(x, aweights=w), (x, weights), order=2, modes="reverse", seed=seed)
     assert "asymmetric" not in {finding.code for finding in result.findings}, str(result)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_underflows_is_zero(seed: int) -> None:
+    """1e-314 against a value that is 0: neither is wrong."""
+    x = torch.tensor([-38.0, -39.0], dtype=F64, requires_grad=True)
+    assert gradproof.check(torch.special.ndtr, x, seed=seed).verdict is Verdict.RIGHT
+    wrong = gradproof.check(lambda x: Doubled.apply(torch.special.ndtr(x)), x + 30, seed=seed)
+    assert wrong.verdict is Verdict.WRONG
+
+
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> Tensor:
+        return 2 * g
