@@ -23,8 +23,6 @@ FEW_VALUES = 32
 # them once more. (Where a single run is dear, that is so for all.)
 SMALL = 2**16
 
-DIFFERENT = "a batch disagrees with a single call"
-
 Runner = Callable[[Array, Array], None]
 
 
@@ -116,17 +114,15 @@ class Lane:
         picked = 2 * len(rows) // 3
         lent = None if self.native is None else self.native.known
         with work.scope:
-            if lent is not None:
-                self._hold(self._trial(rows, into, picked, lent, work), picked, work)
             # What cancels in the narrow format may be far off there: then a plain call decides.
-            if lent is None or (not self.batched and self.reason == DIFFERENT):
-                self._hold(self._trial(rows, into, picked, self.known, work), picked, work)
+            if lent is None or self._disagrees(self._trial(rows, into, picked, lent, work), picked, work):
+                self._disagrees(self._trial(rows, into, picked, self.known, work), picked, work)
         if not self.batched:
             work.each(rows, into)
 
-    def _hold(self, trial: Trial, picked: int, work: Work) -> None:
-        """Try the ways, until one gives what is expected."""
-        expected = trial.expected
+    def _disagrees(self, trial: Trial, picked: int, work: Work) -> bool:
+        """Try the ways, until one gives what is expected; whether none does, but one gives something else."""
+        expected, differs = trial.expected, False
         for way in work.ways:
             try:
                 _quietly(way.run, trial.rows, trial.results)
@@ -134,10 +130,12 @@ class Lane:
                 self.refuse(f"a batch raised {type(error).__name__}: {first_line(error)}")
                 continue
             if agree(trial.results[picked], expected.result, max(self.roundoff, expected.roundoff)):
-                self.batched, self.way = True, way.name
+                self.batched, self.way, differs = True, way.name, False
                 break
-            self.refuse(DIFFERENT)
+            differs = True
+            self.refuse("a batch disagrees with a single call")
         trial.end()
+        return differs
 
     def _trial(self, rows: Array, into: Array, picked: int, known: Known | None, work: Work) -> Trial:
         if known is None:
