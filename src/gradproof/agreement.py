@@ -28,6 +28,8 @@ DOUBLE_TOLERANCE = 1e-5
 CLEAR = 4.0
 # A derivative with a bar of so many tolerances is not known well, but that it is finite is.
 SURELY_FINITE = 1e3
+# The smallest number with all its digits. Below, a function may give zero and its derivative not yet.
+UNDERFLOW = float(np.finfo(np.float64).tiny)
 
 
 def tolerance_for(settings: Settings, program: Program) -> Tolerance:
@@ -69,7 +71,7 @@ def judge(analytic: Array, numeric: Estimate, tolerance: Array) -> Judgement:
         if known.all():
             wrong = ~(deviation <= tolerance)
             if wrong.any():
-                wrong &= ~(deviation <= tolerance + bar)
+                wrong &= ~(deviation <= np.maximum(tolerance + bar, UNDERFLOW))
             return Judgement(wrong, np.zeros_like(known))
         slack = np.where(known, tolerance + bar, tolerance + CLEAR * bar)
         finite = np.isfinite(deviation) | (bar <= SURELY_FINITE * tolerance)

@@ -38,9 +38,9 @@ def unimportant_changes(task: Task) -> Array:
 
 def rounding(task: Task, output: Leaf, leaf: Leaf) -> float:
     """What the analytic side may be off by at any entry of a block: some roundings of value over input. It matters
-    where the true derivatives are zero and have no size of their own, or the value has none because it underflows."""
+    where the true derivatives are zero and have no size of their own."""
     form = coarsest(task.program.inputs + task.program.outputs)
-    return least(task.program, leaf, form) * (size_of(task.program, output) + form.smallest / form.roundoff**2)
+    return least(task.program, leaf, form) * size_of(task.program, output)
 
 
 def least(program: Program, leaf: Leaf, form: Precision) -> float:
