@@ -9,9 +9,9 @@ import numpy as np
 from gradproof.agreement import Judgement, Mask, judge
 from gradproof.evidence.gathered import Task
 from gradproof.evidence.nans import explained
-from gradproof.evidence.scales import negligible
+from gradproof.evidence.scales import absent, negligible
 from gradproof.evidence.wording import REASONS, kink_remark, near_remark, stairs_remark
-from gradproof.norms import largest
+from gradproof.norms import largest, rms
 from gradproof.program import Array, Leaf, leaf_at
 from gradproof.reference.estimate import Estimate, Kind, Kinds
 from gradproof.result import Comparison, Entry, Finding, Place, Power, Table, Verdict
@@ -64,7 +64,7 @@ def _compare_block(
         verdict = Verdict.WRONG
         found = _entries(judgement.wrong, (analytic, numeric, tolerance), pair)
     elif judgement.undecided.any():
-        doubtful = judgement.undecided & ~_negligible(task, numeric, pair)
+        doubtful = judgement.undecided & ~_negligible(task, analytic, numeric, pair)
         if doubtful.any():
             verdict = Verdict.UNDECIDED
             found = _entries(doubtful, (analytic, numeric, tolerance), pair)
@@ -87,10 +87,13 @@ def _compare_block(
     )
 
 
-def _negligible(task: Task, numeric: Estimate, pair: tuple[Leaf, Leaf]) -> Mask:
-    """The bars that are narrow enough because the whole block is zero within them."""
+def _negligible(task: Task, analytic: Array, numeric: Estimate, pair: tuple[Leaf, Leaf]) -> Mask:
+    """The bars that are narrow enough because the whole block is zero within them, or for the scale of the block."""
     if (np.abs(numeric.value) > numeric.bar).any():
-        return np.zeros(numeric.bar.shape, dtype=bool)
+        none = absent(task, numeric.value, [analytic])
+        if none is None:
+            return np.zeros(numeric.bar.shape, dtype=bool)
+        return none & (numeric.bar <= task.tolerance.of_block * rms(numeric.value))
     return np.asarray(numeric.bar <= negligible(task, *pair))
 
 

@@ -11,7 +11,7 @@ from gradproof.evidence.gathered import Gathered, Task
 from gradproof.evidence.glanced import Glanced, glance_columns, glance_groups
 from gradproof.evidence.jitter import widen
 from gradproof.evidence.pattern import pattern_of
-from gradproof.evidence.scales import negligible, rounding
+from gradproof.evidence.scales import absent, negligible, rounding
 from gradproof.evidence.sure import gather_sure
 from gradproof.evidence.ties import check_ties, ties_of
 from gradproof.norms import rms
@@ -38,7 +38,7 @@ def gather(task: Task, analytic: dict[str, Array], findings: tuple[Finding, ...]
     numeric = glanced.block(slice(0, task.steps.size), slice(0, field.value.size))
     _look(field, task.steps, numeric, doubtful)
     measured = Measured(numeric, block_tolerances(task, numeric))
-    if doubtful.size and _improve(task, field, measured) + _confirm(task, field, analytic, measured):
+    if doubtful.size and _improve(task, field, analytic, measured) + _confirm(task, field, analytic, measured):
         _unfold(task, field, analytic, measured)
         measured = Measured(numeric, block_tolerances(task, numeric))
         widen(task, analytic, numeric, _wrong(analytic, measured))
@@ -104,10 +104,10 @@ def _look(field: Field, steps: Array, numeric: Estimate, coordinates: NDArray[np
         numeric.put(some, Estimate.smooth(value, bar).scaled(1.0 / steps[some]))
 
 
-def _improve(task: Task, field: Field, measured: Measured) -> int:
+def _improve(task: Task, field: Field, analytic: dict[str, Array], measured: Measured) -> int:
     """Climb or descend the ladder for the columns whose bar is too wide for the tolerance; says how many there were."""
     steps, numeric, tolerance = task.steps, measured.estimate, measured.tolerance
-    rows = _missed(task, numeric, tolerance)
+    rows = _missed(task, analytic, measured)
     batch = max(1, field.rows // 6)
     for first in range(0, rows.size, batch):
         some = rows[first : first + batch]
@@ -118,15 +118,21 @@ def _improve(task: Task, field: Field, measured: Measured) -> int:
     return rows.size
 
 
-def _missed(task: Task, numeric: Estimate, tolerance: Array) -> NDArray[np.intp]:
+def _missed(task: Task, analytic: dict[str, Array], measured: Measured) -> NDArray[np.intp]:
     """The columns with a bar too wide for the tolerance. A block of zeros does not count: an output that does not
     depend on an input at all has no scale of its own, and needs no better bar than the first look's."""
+    numeric, tolerance = measured.estimate, measured.tolerance
     result = np.zeros(len(numeric.value), dtype=bool)
     for output in task.program.outputs:
         for leaf in task.program.inputs:
             block = (leaf.span, output.span)
-            if numeric.value[block].any() or (numeric.bar[block] > negligible(task, output, leaf)).any():
-                result[leaf.span] |= (numeric.bar[block] > 0.5 * tolerance[block]).any(axis=1)
+            value, bar = numeric.value[block], numeric.bar[block]
+            if value.any() or (bar > negligible(task, output, leaf)).any():
+                wide = bar > 0.5 * tolerance[block]
+                none = absent(task, value, [one[block] for one in analytic.values()]) if wide.any() else None
+                if none is not None:
+                    wide &= ~(none & (bar <= 0.5 * task.tolerance.of_block * rms(value)))
+                result[leaf.span] |= wide.any(axis=1)
     return np.flatnonzero(result)
 
 

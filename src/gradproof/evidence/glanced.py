@@ -12,7 +12,7 @@ import numpy as np
 from gradproof.agreement import entry_tolerance
 from gradproof.evidence.gathered import Task
 from gradproof.evidence.pattern import Pattern
-from gradproof.evidence.scales import block_scales, unimportant_changes
+from gradproof.evidence.scales import absent, block_scales, unimportant_changes
 from gradproof.precision import coarsest
 from gradproof.program import Array, Indices, Leaf
 from gradproof.reference.estimate import Estimate
@@ -102,12 +102,16 @@ def glance_columns(task: Task, field: Field, analytic: dict[str, Array]) -> Glan
         seen = glance(field, displacements, strictness)
         slope[rows] = seen.slope
         size, narrow = np.abs(seen.slope), np.empty_like(seen.slope)
+        none = absent(task, seen.slope, [one[rows] for one in analytic.values()])
         for leaf in task.program.inputs:
             own = slice(max(leaf.start - first, 0), max(leaf.stop - first, 0))
             scale = scales[leaf.path]
             narrow[own] = enough(task, seen.slope[own], length[own], scale, unimportant)
+            if none is not None:
+                granted = 0.5 * task.tolerance.of_block * scale * length[own]
+                np.maximum(narrow[own], granted, out=narrow[own], where=none[own])
             np.maximum(size[own], scale * length[own], out=size[own])
-        known = bar[rows] = seen.bar(size)
+        known = bar[rows] = seen.bar(size if none is None else np.where(none, 0.0, size))
         sides = [seen.agrees(np.ascontiguousarray(one[rows]) * length, size) for one in analytic.values()]
         doubtful[rows] = ~np.logical_and.reduce([known <= narrow, *sides]).all(axis=1)
     return Glanced(steps, slope, bar, scales, np.flatnonzero(doubtful))

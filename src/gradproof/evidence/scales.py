@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
+from gradproof.agreement import Mask
 from gradproof.evidence.gathered import Task
 from gradproof.norms import rms
 from gradproof.precision import Precision, coarsest
@@ -51,3 +54,14 @@ def least(program: Program, leaf: Leaf, form: Precision) -> float:
 def negligible(task: Task, output: Leaf, leaf: Leaf) -> Array:
     """The same as a derivative, for each entry of a block."""
     return np.asarray(unimportant_changes(task)[output.span] / task.steps[leaf.span, None])
+
+
+def absent(task: Task, numeric: Array, claimed: Sequence[Array]) -> Mask | None:
+    """The entries of a block that are exactly zero on all sides; None where they are judged like any other.
+
+    A tolerance with a ceiling grants less to a large block than its scale would. Rounding of large values over a step
+    may be more than that, whatever the step: an entry over which nothing moves needs to be known to the scale alone.
+    """
+    if not np.isfinite(task.tolerance.ceiling):
+        return None
+    return np.asarray(np.logical_and.reduce([numeric == 0, *(one == 0 for one in claimed)]))
