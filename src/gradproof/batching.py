@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +23,11 @@ FEW_VALUES = 32
 # them once more. (Where a single run is dear, that is so for all.)
 SMALL = 2**16
 
+# Blocks of this size come and go in a check. The C library returns each to the system at once, and to touch it anew
+# costs as much as to compute with it, until it has seen one go: then it keeps up to twice as much at hand.
+_first = np.empty(2 * ELEMENTS)
+del _first
+
 Runner = Callable[[Array, Array], None]
 
 
@@ -32,6 +37,15 @@ class Way:
 
     name: str
     run: Runner
+
+    def beside(self, guest: Array, rows: Array, into: Array) -> Array:
+        """Run the rows together with one more, and return what that one gives. It stands neither first nor in the
+        middle nor last, so that a batch that repeats or reverses its rows is caught."""
+        picked = _picked(rows)
+        results = np.empty((len(rows) + 1, into.shape[1]))
+        self.run(np.concatenate([rows[:picked], guest[None], rows[picked:]]), results)
+        into[:picked], into[picked:] = results[:picked], results[picked + 1 :]
+        return np.asarray(results[picked])
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +70,10 @@ class Known:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Trial:
-    """A batch whose picked row must give what is expected. `end` leaves rows and results as if nobody had tried."""
+    """A batch in which one row must give what is expected: `of` runs it and says what that row gave. `end` leaves rows
+    and results as if nobody had tried."""
 
-    rows: Array
-    results: Array
+    of: Callable[[Way], Array]
     expected: Known
     end: Callable[[], None] = lambda: None
 
@@ -101,7 +115,8 @@ class Lane:
 
     def _believed(self, way: Way, rows: Array, into: Array, work: Work) -> None:
         try:
-            _quietly(way.run, rows, into)
+            with _quiet():
+                way.run(rows, into)
         except Exception as error:  # noqa: BLE001  the rows get their say one by one
             self.failures += 1
             if self.failures >= PATIENCE:
@@ -109,27 +124,26 @@ class Lane:
             work.each(rows, into)
 
     def tried(self, rows: Array, into: Array, work: Work) -> None:
-        """A batch is believed when one of its rows is what a plain call gives. That row stands neither first nor in the
-        middle nor last, so that a batch that repeats or reverses its rows is caught."""
-        picked = 2 * len(rows) // 3
+        """A batch is believed when one of its rows is what a plain call gives."""
         lent = None if self.native is None else self.native.known
         with work.scope:
             # What cancels in the narrow format may be far off there: then a plain call decides.
-            if lent is None or self._disagrees(self._trial(rows, into, picked, lent, work), picked, work):
-                self._disagrees(self._trial(rows, into, picked, self.known, work), picked, work)
+            if lent is None or self._disagrees(self._trial(rows, into, lent, work), work):
+                self._disagrees(self._trial(rows, into, self.known, work), work)
         if not self.batched:
             work.each(rows, into)
 
-    def _disagrees(self, trial: Trial, picked: int, work: Work) -> bool:
+    def _disagrees(self, trial: Trial, work: Work) -> bool:
         """Try the ways, until one gives what is expected; whether none does, but one gives something else."""
         expected, differs = trial.expected, False
         for way in work.ways:
             try:
-                _quietly(way.run, trial.rows, trial.results)
+                with _quiet():
+                    found = trial.of(way)
             except Exception as error:  # noqa: BLE001  the rows get their say one by one
                 self.refuse(f"a batch raised {type(error).__name__}: {first_line(error)}")
                 continue
-            if agree(trial.results[picked], expected.result, max(self.roundoff, expected.roundoff)):
+            if agree(found, expected.result, max(self.roundoff, expected.roundoff)):
                 self.batched, self.way, differs = True, way.name, False
                 break
             differs = True
@@ -137,18 +151,19 @@ class Lane:
         trial.end()
         return differs
 
-    def _trial(self, rows: Array, into: Array, picked: int, known: Known | None, work: Work) -> Trial:
+    def _trial(self, rows: Array, into: Array, known: Known | None, work: Work) -> Trial:
+        picked = _picked(rows)
+
+        def among(way: Way) -> Array:
+            way.run(rows, into)
+            return np.asarray(into[picked])
+
         if known is None:
             alone = np.empty((1, into.shape[1]))
             work.each(rows[picked : picked + 1].copy(), alone)
-            return Trial(rows, into, Known(rows[picked], alone[0]))
+            return Trial(among, Known(rows[picked], alone[0]))
         if rows.size + into.size <= self.small:
-            results = np.empty((len(rows) + 1, into.shape[1]))
-
-            def leave_out() -> None:
-                into[:picked], into[picked:] = results[:picked], results[picked + 1 :]
-
-            return Trial(np.concatenate([rows[:picked], known.row[None], rows[picked:]]), results, known, leave_out)
+            return Trial(lambda way: way.beside(known.row, rows, into), known)
         moved = rows[picked].copy()
         rows[picked] = known.row
 
@@ -157,7 +172,7 @@ class Lane:
             if self.batched:
                 work.each(moved[None], into[picked : picked + 1])
 
-        return Trial(rows, into, known, put_back)
+        return Trial(among, known, put_back)
 
     def works(self, point: Array, width: int, work: Work) -> bool:
         """Whether batches work; a few points near this one are tried if nobody has asked yet."""
@@ -191,11 +206,16 @@ def agree(batched: Array, alone: Array, roundoff: float) -> bool:
     return bool(np.all(np.abs(batched[finite] - alone[finite]) <= 64 * roundoff * scale))
 
 
-def _quietly(run: Runner, rows: Array, into: Array) -> None:
+def _picked(rows: Array) -> int:
+    return 2 * len(rows) // 3
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
     """Without warnings: a framework may warn of what it batches slowly, but the user asked for no batch."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        run(rows, into)
+        yield
 
 
 def outside(raised: Exception | None) -> str:

@@ -43,6 +43,8 @@ class Pattern:
 
 def pattern_of(jacobians: Sequence[Array], leaves: Sequence[Leaf]) -> Pattern | None:
     """The pattern of (N, M) Jacobians, or None where moving inputs together would save little."""
+    if SAVING * np.count_nonzero(jacobians[0]) > jacobians[0].size:
+        return None
     claimed = np.ascontiguousarray(jacobians[0].T != 0)
     for other in jacobians[1:]:
         claimed |= other.T != 0

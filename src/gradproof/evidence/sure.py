@@ -6,6 +6,7 @@ The numbers themselves are put together when somebody asks for them.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -37,12 +38,13 @@ class Deferred:
 def gather_sure(task: Task, analytic: dict[str, Array], glanced: Glanced, findings: tuple[Finding, ...]) -> Gathered:
     comparisons = []
     worst, relative = 0.0, 0.0
+    widest = cache(lambda leaf, output: glanced.widest(leaf.span, output.span))
     for mode, jacobian in analytic.items():
         for output in task.program.outputs:
             for leaf in task.program.inputs:
                 top = _strongest(task, jacobian, glanced, (output, leaf))
                 if top is not None and top.numeric:
-                    error = top.tolerance + glanced.widest(leaf.span, output.span)
+                    error = top.tolerance + widest(leaf, output)
                     if error / abs(top.numeric) >= relative:
                         worst, relative = error, error / abs(top.numeric)
                 comparisons.append(

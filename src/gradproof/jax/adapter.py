@@ -76,7 +76,7 @@ def traced(signature: Signature, call_of: Callable[[Signature], UserCall] = User
         call = call_of(signature)
         point = np.empty(call.inputs.size)
         call.inputs.write_single([array for _, array in call.start], point)
-    return JaxProgram(call, name_of(signature.fn), point, Tally(), scope)
+    return JaxProgram(call, name_of(signature.fn), point, Tally(), scope, plain="familiar")
 
 
 def _path(path: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -18,6 +19,7 @@ import numpy as np
 from gradproof.batching import Runner, Way
 from gradproof.jax.calls import Call, UserCall
 from gradproof.jax.leaves import Arrays, Layout
+from gradproof.jax.recipes import Recipe
 from gradproof.program import Array
 
 # Forms of arguments that are kept for each function, the last ones used.
@@ -26,12 +28,16 @@ COMPILED, BATCHED = "vmap, compiled", "vmap"
 # Batches are compiled for sizes that have at most this many binary digits that count: few sizes, little to spare.
 DIGITS = 4
 
+# Rows, and more rows to fill the batch -> the results of all of them.
+Batch = Callable[[Array, Array], Arrays]
+
 
 class Family:
-    """One call and what was compiled for it."""
+    """One call and what was compiled for it; `recipe` is what that did at the time, if all of it could be seen."""
 
     def __init__(self, call: Call) -> None:
         self.call = call
+        self.recipe: Recipe | None = None
 
     @cached_property
     def one(self) -> Callable[..., Any]:
@@ -54,14 +60,24 @@ class Family:
         return jax.jit(jax.vmap(lambda xs, us: tuple(call.forward(xs, us).tangents), in_axes=(None, 0)))
 
     @cached_property
-    def one_pull(self) -> Callable[..., Any]:
-        call = self.call
-        return jax.jit(lambda xs, ws: tuple(call.reverse(xs).pull(ws)))
+    def one_pull(self) -> Callable[..., tuple[Arrays, Arrays]]:
+        """The value comes along."""
+
+        def pull(xs: Arrays, ws: Arrays) -> tuple[Arrays, Arrays]:
+            found = self.call.reverse(xs)
+            return tuple(found.values), tuple(found.pull(ws))
+
+        return jax.jit(pull)
 
     @cached_property
-    def one_push(self) -> Callable[..., Any]:
-        call = self.call
-        return jax.jit(lambda xs, us: tuple(call.forward(xs, us).tangents))
+    def one_push(self) -> Callable[..., tuple[Arrays, Arrays]]:
+        """The same."""
+
+        def push(xs: Arrays, us: Arrays) -> tuple[Arrays, Arrays]:
+            found = self.call.forward(xs, us)
+            return tuple(found.values), tuple(found.tangents)
+
+        return jax.jit(push)
 
 
 class _Kept:
@@ -126,20 +142,52 @@ class Shelf:
             self.fresh = True
             self._family = _make(self._call, self._width) if type(self._call) is UserCall else Family(self._call)
 
-    def ways(self, compiled: Runner, batched: Runner) -> tuple[Way, ...]:
+    def shows(self, recipe: Recipe | None) -> bool:
+        """Whether what is compiled here does what the function does now, and nothing of that is hidden."""
+        if recipe is not None and (self.family.recipe is None or not recipe.same_as(self.family.recipe)):
+            self.renew()
+            self.family.recipe = recipe
+        return recipe is not None
+
+    def ways(self, batch: Batch, results: Layout, batched: Runner) -> tuple[Way, ...]:
         """The ways to run a batch. What was kept may be stale, and then a new one may be right."""
 
-        def renewed(rows: Array, into: Array) -> None:
+        def renewed(rows: Array, more: Array) -> Arrays:
             self.renew()
-            compiled(rows, into)
+            return batch(rows, more)
 
-        return (Way(COMPILED, compiled), *(() if self.fresh else (Way(COMPILED, renewed),)), Way(BATCHED, batched))
+        again = () if self.fresh else (Compiled.way(renewed, results),)
+        return (Compiled.way(batch, results), *again, Way(BATCHED, batched))
 
 
-def padded(layout: Layout, rows: Array) -> Arrays:
-    """The arrays of some rows, and further copies of the first row up to a size that may have been compiled already."""
+@dataclass(frozen=True, slots=True)
+class Compiled(Way):
+    """Batches are compiled for few sizes: copies of the first row fill them up, or a guest, who is not the last."""
+
+    batch: Batch
+    results: Layout
+
+    @classmethod
+    def way(cls, batch: Batch, results: Layout) -> Compiled:
+        def run(rows: Array, into: Array) -> None:
+            results.write(batch(rows, _filling(rows, 0)), into)
+
+        return cls(COMPILED, run, batch, results)
+
+    def beside(self, guest: Array, rows: Array, into: Array) -> Array:
+        more = _filling(rows, 2)
+        more[0] = guest
+        arrays = self.batch(rows, more)
+        self.results.write(arrays, into)
+        found = np.empty(self.results.size)
+        self.results.write_single([np.asarray(array)[len(rows)] for array in arrays], found)
+        return found
+
+
+def _filling(rows: Array, least: int) -> Array:
+    """Copies of the first row, up to a size that may have been compiled already."""
     grain = 1 << max(3, len(rows).bit_length() - DIGITS)
-    return layout.arrays(rows, -len(rows) % grain)
+    return np.repeat(rows[:1], least + (-len(rows) - least) % grain, axis=0)
 
 
 def _form(call: UserCall, width: str) -> object:

@@ -37,7 +37,7 @@ class JaxProgram:
 
     `plain` is how single rows run: compiled in derivatives of derivatives, which consist of so many operations that to
     compile them one by one would take longer than all else; in float64 copies only the values, since a rule may look at
-    whether it is traced.
+    whether it is traced. Where there is no such rule (`"familiar"`), the derivatives too.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class JaxProgram:
         value = np.empty(call.outputs.size)
         call.outputs.write_single(values, value)
         self.point = read_only(point)
-        self.value = read_only(value)
+        self.value = self._runs.value = read_only(value)
         self._draws = draws
         most = max(1, ELEMENTS // max(1, point.size + value.size))
         roundoff = self._roundoff = max(call.inputs.roundoff, call.outputs.roundoff)
@@ -79,6 +79,7 @@ class JaxProgram:
             "push": Lane("push", most, roundoff, FEW_ROWS, 2 * ELEMENTS),
         }
         if draws:
+            self._runs.stay_plain()
             for lane in self._lanes.values():
                 lane.refuse("the function draws random numbers from NumPy")
 
@@ -168,7 +169,8 @@ class JaxProgram:
     def _linearized(self) -> JaxProgram:
         origin = Origin(self, "linearized")
         call = LinearizedCall(self.call)
-        return JaxProgram(call, self.name, self.point, self.tally, self.scope, origin=origin, plain=self._plain)
+        plain: Plain = "eager" if self._plain == "familiar" else self._plain
+        return JaxProgram(call, self.name, self.point, self.tally, self.scope, origin=origin, plain=plain)
 
     def _derived(self, call: Call, name: str, point: Array, origin: Origin) -> JaxProgram:
         return JaxProgram(call, name, point, self.tally, self.scope, origin=origin, plain="compiled")

@@ -43,17 +43,15 @@ class Layout:
         """One vector -> one array for each leaf, as the user's function expects them."""
         return [jnp.asarray(one[0]) for one in self.arrays(row[None])]
 
-    def arrays(self, rows: Array, padding: int = 0) -> list[Any]:
-        """(k, size) -> for each leaf an array (k + padding, *shape) of its dtype, the first row repeated at the end.
+    def arrays(self, rows: Array, more: Array | None = None) -> list[Any]:
+        """(k, size) -> for each leaf an array (k, *shape) of its dtype; with more rows at the end, where there are any.
         The rows themselves serve where they can: JAX does not write into what it is given."""
         made = []
         for leaf, dtype in zip(self.leaves, self.dtypes, strict=True):
-            part = rows[:, leaf.span]
-            if leaf.is_complex:
-                part = np.ascontiguousarray(part).view(np.complex128)
-            if padding:
-                longer = np.empty((len(rows) + padding, part.shape[1]), dtype)
-                longer[: len(rows)], longer[len(rows) :] = part, part[0]
+            part = _part(rows, leaf)
+            if more is not None:
+                longer = np.empty((len(rows) + len(more), part.shape[1]), dtype)
+                longer[: len(rows)], longer[len(rows) :] = part, _part(more, leaf)
                 part = longer
             made.append(part.reshape(len(part), *leaf.shape).astype(dtype, copy=False))
         return made
@@ -70,6 +68,11 @@ class Layout:
     def write_single(self, arrays: Arrays, into: Array) -> None:
         """The same for one vector."""
         self.write([np.asarray(array)[None] for array in arrays], into[None])
+
+
+def _part(rows: Array, leaf: Leaf) -> Any:
+    part = rows[:, leaf.span]
+    return np.ascontiguousarray(part).view(np.complex128) if leaf.is_complex else part
 
 
 def conjugated(arrays: Arrays) -> list[Any]:

@@ -10,20 +10,23 @@ from typing import Literal
 import jax
 import numpy as np
 
-from gradproof.batching import Work
+from gradproof.batching import Work, agree
 from gradproof.errors import OutputsChanged, Unsupported
 from gradproof.jax.calls import Call, Reversed
-from gradproof.jax.families import Family, Shelf, padded
+from gradproof.jax.families import Family, Shelf
 from gradproof.jax.leaves import Arrays
+from gradproof.jax.recipes import Recipe
 from gradproof.program import Array, Tally
 
-Plain = Literal["eager", "values compiled", "compiled"]
+# `"familiar"`: values eagerly; derivatives compiled, if JAX sees all that the function does.
+Plain = Literal["eager", "familiar", "values compiled", "compiled"]
 
 
 class Runs:
     """A call at a point. All methods run inside of the program's scope, and write their results into an array.
 
-    `plain` is how single rows run: as the user would run them, or compiled.
+    `plain` is how single rows run: as the user would run them, or compiled. `value`, once it is known, is what a
+    derivative must bring along.
     """
 
     def __init__(self, call: Call, point: Array, tally: Tally, shelf: Shelf, plain: Plain) -> None:
@@ -31,36 +34,65 @@ class Runs:
         self.shelf = shelf
         self.arrays: Arrays = call.inputs.single(point)
         self.raised: Exception | None = None  # by the function, at a perturbed point
+        self.value: Array | None = None
         self.primals: dict[str, Array] = {}  # by mode: the value that came along with the derivative
         self._tally = tally
         self._plain: Plain = plain
 
     def values(self, scope: AbstractContextManager[None]) -> Work:
-        return Work(self.shelf.ways(self.values_compiled, self.values_batched), self.values_each, scope)
+        return Work(
+            self.shelf.ways(self.values_compiled, self.call.outputs, self.values_batched), self.values_each, scope
+        )
 
     def pulls(self, scope: AbstractContextManager[None]) -> Work:
-        return Work(self.shelf.ways(self.pull_compiled, self.pull_batched), self.pull_each, scope)
+        return Work(self.shelf.ways(self.pull_compiled, self.call.inputs, self.pull_batched), self.pull_each, scope)
 
     def pushes(self, scope: AbstractContextManager[None]) -> Work:
-        return Work(self.shelf.ways(self.push_compiled, self.push_batched), self.push_each, scope)
+        return Work(self.shelf.ways(self.push_compiled, self.call.outputs, self.push_batched), self.push_each, scope)
 
     # Values.
 
-    def _plainly(self, compiled: Callable[[Family], Arrays], eager: Callable[[], Arrays]) -> Arrays:
-        if self._plain != "eager":
+    def one(self, arrays: Arrays) -> Arrays:
+        if self._plain in ("values compiled", "compiled"):
             try:
-                return compiled(self.shelf.family)
+                values: Arrays = self.shelf.family.one(tuple(arrays))
+                self.call.learn_from(self.shelf.family.call)
             except Unsupported:
                 raise
             except Exception:  # noqa: BLE001  whatever it is, it need not happen in a plain call
                 self._plain = "eager"
+            else:
+                return values
+        return self.call.run(arrays)
+
+    def stay_plain(self) -> None:
+        """The function does something that tracing hides."""
+        self._plain = "eager"
+
+    @cached_property
+    def _familiar(self) -> bool:
+        return self.shelf.shows(Recipe.of(self.call.run, self.arrays))
+
+    def _derivative(self, compiled: Callable[[Family], tuple[Arrays, Arrays]], eager: Callable[[], Arrays]) -> Arrays:
+        """Of a single row."""
+        if self._plain == "compiled" or (self._plain == "familiar" and self._familiar):
+            try:
+                values, found = compiled(self.shelf.family)
+            except Unsupported:
+                raise
+            except Exception:  # noqa: BLE001  whatever it is, it need not happen in a plain call
+                self._plain = "eager"
+            else:
+                if self._plain == "compiled" or self._brings_value(values):
+                    return found
+                self._plain = "eager"
         return eager()
 
-    def one(self, arrays: Arrays) -> Arrays:
-        values = self._plainly(lambda family: family.one(tuple(arrays)), lambda: self.call.run(arrays))
-        if self._plain != "eager":
-            self.call.learn_from(self.shelf.family.call)
-        return values
+    def _brings_value(self, values: Arrays) -> bool:
+        assert self.value is not None
+        brought = np.empty(self.value.shape)
+        self.call.outputs.write_single(values, brought)
+        return agree(brought, self.value, max(self.call.inputs.roundoff, self.call.outputs.roundoff))
 
     def values_each(self, rows: Array, into: Array) -> None:
         for row, target in zip(rows, into, strict=True):
@@ -74,9 +106,10 @@ class Runs:
                 target[:] = np.nan
         self._tally.evaluations += len(rows)
 
-    def values_compiled(self, rows: Array, into: Array) -> None:
-        self.call.outputs.write(self.shelf.family.values(tuple(padded(self.call.inputs, rows))), into)
+    def values_compiled(self, rows: Array, more: Array) -> Arrays:
         self._tally.evaluations += len(rows)
+        values: Arrays = self.shelf.family.values(tuple(self.call.inputs.arrays(rows, more)))
+        return values
 
     def values_batched(self, rows: Array, into: Array) -> None:
         run: Callable[..., Arrays] = jax.vmap(lambda *xs: tuple(self.call.run(xs)))
@@ -97,16 +130,14 @@ class Runs:
             self._tally.pulls += 1
 
     def _pull_one(self, cotangents: Arrays) -> Arrays:
-        if self._plain != "compiled":
-            return self._reversed.pull(cotangents)
-        return self._plainly(
+        return self._derivative(
             lambda family: family.one_pull(tuple(self.arrays), cotangents), lambda: self._reversed.pull(cotangents)
         )
 
-    def pull_compiled(self, rows: Array, into: Array) -> None:
-        pulled = self.shelf.family.pull(tuple(self.arrays), tuple(padded(self.call.outputs, rows)))
-        self.call.inputs.write(pulled, into)
+    def pull_compiled(self, rows: Array, more: Array) -> Arrays:
         self._tally.pulls += len(rows)
+        pulled: Arrays = self.shelf.family.pull(tuple(self.arrays), tuple(self.call.outputs.arrays(rows, more)))
+        return pulled
 
     def pull_batched(self, rows: Array, into: Array) -> None:
         pull: Callable[..., Arrays] = jax.vmap(lambda *ws: tuple(self._reversed.pull(ws)))
@@ -121,9 +152,7 @@ class Runs:
             self._tally.pushes += 1
 
     def _push_one(self, tangents: Arrays) -> Arrays:
-        if self._plain != "compiled":
-            return self._push_eager(tangents)
-        return self._plainly(
+        return self._derivative(
             lambda family: family.one_push(tuple(self.arrays), tangents), lambda: self._push_eager(tangents)
         )
 
@@ -132,10 +161,10 @@ class Runs:
         self._note_primal("forward", pushed.values)
         return pushed.tangents
 
-    def push_compiled(self, rows: Array, into: Array) -> None:
-        pushed = self.shelf.family.push(tuple(self.arrays), tuple(padded(self.call.inputs, rows)))
-        self.call.outputs.write(pushed, into)
+    def push_compiled(self, rows: Array, more: Array) -> Arrays:
         self._tally.pushes += len(rows)
+        pushed: Arrays = self.shelf.family.push(tuple(self.arrays), tuple(self.call.inputs.arrays(rows, more)))
+        return pushed
 
     def push_batched(self, rows: Array, into: Array) -> None:
         push: Callable[..., Arrays] = jax.vmap(lambda *us: tuple(self.call.forward(self.arrays, us).tangents))

@@ -67,6 +67,9 @@ class Glance:
             (apart <= self.bar(size)) & (self.bend <= self.strictness.bend * size + BENT_BY_ROUNDING * self.floor)
         )
 
+    def of_rows(self, rows: NDArray[np.intp]) -> Glance:
+        return Glance(self.slope[rows], self.bend[rows], self.floor, self.strictness)
+
     def bar(self, size: Array) -> Array:
         return np.asarray(self.strictness.agree * size + self.floor)
 
@@ -74,6 +77,12 @@ class Glance:
 @np.errstate(invalid="ignore", over="ignore")
 def glance(field: Field, displacements: Array, strictness: Strictness) -> Glance:
     up, down = sample(field, displacements, (1.0,))
+    return glance_at(field, up, down, strictness)
+
+
+@np.errstate(invalid="ignore", over="ignore")
+def glance_at(field: Field, up: Array, down: Array, strictness: Strictness) -> Glance:
+    """The same from the values one step up and one step down (k, M). The first are overwritten."""
     slope = _halved(up - down)
     # In place, because these may be a Jacobian, or vectors of a million.
     bend = up

@@ -79,6 +79,17 @@ def sample(field: Field, displacements: Array, steps: tuple[float, ...]) -> Arra
     return result
 
 
+def sample_columns(field: Field, steps: Array, columns: slice) -> tuple[Array, Array]:
+    """The values where single coordinates of the point are moved by their step, up and down: (k, M) each."""
+    chosen = np.arange(columns.start, columns.stop)
+    points = np.empty((2, chosen.size, field.point.size))
+    points[:] = field.point
+    points[0, np.arange(chosen.size), chosen] += steps[columns]
+    points[1, np.arange(chosen.size), chosen] -= steps[columns]
+    up, down = field.values(points.reshape(-1, field.point.size)).reshape(2, chosen.size, -1)
+    return up, down
+
+
 def spread_of_residual(ratio: float) -> float:
     """The standard deviation of S(a) - S(b)/r, for noise of standard deviation one."""
     return float(np.sqrt(2.0 + 2.0 / ratio**2 + (2.0 / ratio - 2.0) ** 2))
