@@ -125,18 +125,21 @@ class Lane:
             work.each(rows, into)
 
     def _hold(self, trial: Trial, picked: int, work: Work) -> None:
-        """Try the ways, until one gives what is expected."""
+        """Try the ways, until one gives what is expected. Where none does, the first tells why, unless rows differ."""
         expected = trial.expected
+        reasons = []
         for way in work.ways:
             try:
                 _quietly(way.run, trial.rows, trial.results)
             except Exception as error:  # noqa: BLE001  the rows get their say one by one
-                self.refuse(f"a batch raised {type(error).__name__}: {first_line(error)}")
+                reasons.append(f"a batch raised {type(error).__name__}: {first_line(error)}")
                 continue
             if agree(trial.results[picked], expected.result, max(self.roundoff, expected.roundoff)):
                 self.batched, self.way = True, way.name
                 break
-            self.refuse(DIFFERENT)
+            reasons.append(DIFFERENT)
+        else:
+            self.refuse(DIFFERENT if DIFFERENT in reasons else reasons[0])
         trial.end()
 
     def _trial(self, rows: Array, into: Array, picked: int, known: Known | None, work: Work) -> Trial:
