@@ -321,6 +321,15 @@ def test_batched_pull_and_its_fall_back(fn: Any, how: str) -> None:
     assert program.notes[0].startswith(how)
 
 
+def test_pushes_through_a_gradient_without_a_batching_rule_are_batched_at_the_point() -> None:
+    arguments = (draw(2, 3), draw(2, 4), draw(2, 3, 4))
+    gradient = program_of(torch.nn.functional.bilinear, arguments).gradient(np.linspace(-1.0, 1.5, 4))
+    tangents = np.random.default_rng(2).standard_normal((9, gradient.point.size))
+    alone = np.concatenate([gradient.push(row[None]) for row in tangents])
+    np.testing.assert_allclose(gradient.push(tangents), alone, rtol=1e-12, atol=1e-12)
+    assert "push: vmap of the tangents" in gradient.notes
+
+
 def test_work_is_counted_in_rows() -> None:
     program = program_of(torch.sin, draw(4))
     tally = program.tally

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import importlib
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -19,3 +20,15 @@ def by_rules() -> Iterator[None]:
         yield
     finally:
         switch._set_vmap_fallback_enabled(before)
+
+
+def vmap_of_autograd() -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The batching that autograd itself uses for `is_grads_batched`; it takes dual numbers, and custom Functions
+    without a vmap rule. `torch.vmap` where a future torch no longer has it."""
+    try:
+        found: Callable[[Callable[..., Any]], Callable[..., Any]] = importlib.import_module(
+            "torch._vmap_internals"
+        )._vmap
+    except (ImportError, AttributeError):
+        return torch.vmap
+    return found

@@ -12,6 +12,7 @@ import torch
 from torch.autograd import forward_ad
 
 from gradproof.errors import OutputsChanged, Unsupported, first_line
+from gradproof.torch.batchrules import by_rules, vmap_of_autograd
 
 # How torch (2.x) says that a mode does not exist, as far as the type of the exception does not tell.
 _NO_REVERSE = re.compile(
@@ -75,6 +76,24 @@ def forward(
         if isinstance(error, NotImplementedError) or _NO_FORWARD.search(str(error)):
             raise Unsupported(first_line(error)) from error
         raise
+
+
+def forward_along(
+    run: Callable[[Sequence[torch.Tensor]], Sequence[torch.Tensor]],
+    points: Sequence[torch.Tensor],
+    tangents: Sequence[torch.Tensor],
+    values: Sequence[torch.Tensor],
+) -> tuple[torch.Tensor, ...]:
+    """J u for a batch of u at one point: an operator without a batching rule needs none for its value."""
+
+    def push(*row: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        found = forward(run, [point.detach().clone() for point in points], row)
+        pairs = zip(found, values, strict=True)
+        return tuple(torch.zeros_like(value) if one is None else one for one, value in pairs)
+
+    with by_rules():
+        batch: tuple[torch.Tensor, ...] = vmap_of_autograd()(push)(*tangents)
+    return batch
 
 
 @functools.cache

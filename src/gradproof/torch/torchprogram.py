@@ -16,7 +16,7 @@ from gradproof.torch.gradientcall import GradientCall
 from gradproof.torch.graph import Graph, forwardless, refuse_dead_ends, trace
 from gradproof.torch.leaves import rows_of
 from gradproof.torch.looping import evaluate_each
-from gradproof.torch.modes import forward, reverse, unsupported_in_double
+from gradproof.torch.modes import forward, forward_along, reverse, unsupported_in_double
 from gradproof.torch.purity import Modes, Purity, move_on, streams
 
 
@@ -143,7 +143,8 @@ class TorchProgram:
             raise self._no_push
         try:
             with self.scope, torch.enable_grad():
-                self._lanes["push"].run(rows, result, self._work("vmap", self._push_many, self._push_each))
+                ways = (Way("vmap", self._push_many), Way("vmap of the tangents", self._push_tangents))
+                self._lanes["push"].run(rows, result, Work(ways, self._push_each, self.scope))
         except Unsupported as unsupported:
             self._no_push = unsupported
             raise
@@ -280,6 +281,11 @@ class TorchProgram:
     def _push_many(self, rows: Array, into: Array) -> None:
         points = [leaf.detach().expand(len(rows), *leaf.shape).clone() for leaf in self.traced.points]
         tangents = forward(self.call.many, points, self.call.inputs.tensors(rows))
+        self.call.outputs.write(tangents, into)
+        self.tally.pushes += len(rows)
+
+    def _push_tangents(self, rows: Array, into: Array) -> None:
+        tangents = forward_along(self.call.one, self.traced.points, self.call.inputs.tensors(rows), self.traced.values)
         self.call.outputs.write(tangents, into)
         self.tally.pushes += len(rows)
 

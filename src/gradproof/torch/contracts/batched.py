@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import warnings
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -15,6 +13,7 @@ from gradproof.errors import GradcheckError
 from gradproof.program import Spot
 from gradproof.reference.steps import signed
 from gradproof.result import Finding, Place, Verdict
+from gradproof.torch.batchrules import vmap_of_autograd
 from gradproof.torch.contracts.pulls import Gradients, numbers, pull, random_cotangents
 from gradproof.torch.torchprogram import TorchProgram
 
@@ -85,7 +84,7 @@ def check_batched_push(program: TorchProgram, generator: np.random.Generator) ->
             alone = push(tangent)
             tangents = [factor * tangent for factor in MULTIPLES]
             try:
-                batched = _vmap()(push)(torch.stack(tangents))
+                batched = vmap_of_autograd()(push)(torch.stack(tangents))
             except RuntimeError as error:
                 raise GradcheckError(_raised(FORWARD, error, "check_batched_forward_grad=False")) from error
             for k, output in enumerate(program.outputs):
@@ -106,18 +105,6 @@ def _push(
         leaves[which] = forward_ad.make_dual(leaves[which], tangent)  # type: ignore[no-untyped-call]
         unpacked = [forward_ad.unpack_dual(value) for value in program.run_dual(leaves)]  # type: ignore[no-untyped-call]
         return tuple(torch.zeros_like(one.primal) if one.tangent is None else one.tangent for one in unpacked)
-
-
-def _vmap() -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """The batching that autograd itself uses for `is_grads_batched`; it takes custom Functions without a vmap rule.
-    `torch.vmap` where a future torch no longer has it."""
-    try:
-        found: Callable[[Callable[..., Any]], Callable[..., Any]] = importlib.import_module(
-            "torch._vmap_internals"
-        )._vmap
-    except (ImportError, AttributeError):
-        return torch.vmap
-    return found
 
 
 def _agree(batched: torch.Tensor | None, looped: Sequence[torch.Tensor | None]) -> bool:
