@@ -42,7 +42,7 @@ class Family:
     @cached_property
     def one(self) -> Callable[..., Any]:
         call = self.call
-        return jax.jit(lambda xs: tuple(call.run(xs)))
+        return _quickly(lambda xs: tuple(call.run(xs)))
 
     @cached_property
     def values(self) -> Callable[..., Any]:
@@ -67,7 +67,7 @@ class Family:
             found = self.call.reverse(xs)
             return tuple(found.values), tuple(found.pull(ws))
 
-        return jax.jit(pull)
+        return _quickly(pull)
 
     @cached_property
     def one_push(self) -> Callable[..., tuple[Arrays, Arrays]]:
@@ -77,7 +77,17 @@ class Family:
             found = self.call.forward(xs, us)
             return tuple(found.values), tuple(found.tangents)
 
-        return jax.jit(push)
+        return _quickly(push)
+
+
+def _quickly(run: Callable[..., Any]) -> Callable[..., Any]:
+    """Compiled in half the time, for what is small: one row that runs once or twice in a check."""
+    # The name of the option is that of XLA's compiler for processors.
+    return jax.jit(run, compiler_options={"xla_backend_optimization_level": 0} if _on_cpu() else None)
+
+
+def _on_cpu() -> bool:
+    return bool(jax.default_backend() == "cpu")
 
 
 class _Kept:

@@ -11,11 +11,12 @@ from gradproof.errors import Unsupported, first_line
 # How JAX (0.5 to 0.10) says it, as far as the type of the exception does not tell.
 _MISSING = {
     "forward": re.compile(
-        r"forward-mode autodiff|do(es)? not support JVP|Forward-mode differentiation|not .*support.* forward"
+        r"forward-mode autodiff|do(es)? not support JVP|Forward-mode differentiation|not .*support.* forward|"
+        r"gradient with respect to .* not supported"
     ),
     "reverse": re.compile(
         r"Reverse-mode differentiation|[Rr]everse-mode|do(es)? not support (JVP|VJP|transpose)|"
-        r"Linearization failed|forward-mode autodiff"
+        r"Linearization failed|forward-mode autodiff|gradient with respect to .* not supported"
     ),
 }
 

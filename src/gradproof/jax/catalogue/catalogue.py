@@ -47,4 +47,4 @@ def _call(entry: Entry, dtype: str, seed: int) -> Call:
     generator = np.random.default_rng((seed, zlib.crc32(entry.name.encode())))
     with Scope("on" if dtype == "float64" else "off"):
         args = tuple(array(draw(generator), dtype) for draw in entry.draws)
-    return Call(entry.function(), args, options={"wrt": entry.wrt} if entry.wrt else {})
+    return Call(entry.function(), args, options=entry.options)

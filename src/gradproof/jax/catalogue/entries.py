@@ -16,12 +16,19 @@ Draw = Callable[[np.random.Generator], Any]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """`run` is the call to check; without one it is the function of that name. `wrt`: as in `gradproof.check`."""
+    """`run` is the call to check; without one it is the function of that name. `wrt`, `tolerance`: as in
+    `gradproof.check`, where they are given."""
 
     name: str
     draws: tuple[Draw, ...]
     run: Callable[..., Any] | None = None
     wrt: str = ""
+    tolerance: float = 0.0
+
+    @property
+    def options(self) -> dict[str, Any]:
+        given = {"wrt": self.wrt, "tolerance": self.tolerance}
+        return {name: value for name, value in given.items() if value}
 
     def function(self) -> Callable[..., Any]:
         if self.run is not None:
