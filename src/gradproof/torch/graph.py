@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from gradproof.errors import Unsupported, first_line
+from gradproof.errors import first_line
 from gradproof.program import Array
 from gradproof.torch.calls import Call
 from gradproof.torch.leaves import identical
@@ -27,6 +27,45 @@ class Graph:
 
     @cached_property
     def nodes(self) -> tuple[Any, ...]:
+        return tuple(nodes(self.values))
+
+    @cached_property
+    def dead_end(self) -> str:
+        """What a node says that stands for 'no derivative here'; nothing if there is none.
+
+        A backward marked with @once_differentiable leaves such a node, which has no way on to the inputs: asked for
+        gradients of given inputs, torch 2.13 goes round it and silently returns None.
+        """
+        return next((_message_of(node) for node in self.nodes if node.name() == "torch::autograd::Error"), "")
+
+
+@dataclass(frozen=True, eq=False)
+class Traced(Graph):
+    """`writes`: whether the function wrote into its inputs at all; `overwritten` are those that have other numbers but
+    the same node of the graph: they were changed behind autograd's back."""
+
+    writes: bool
+    overwritten: tuple[int, ...]
+
+
+def trace(call: Call, point: Array) -> Traced:
+    """Call the function as the user would, and keep the graph."""
+    with torch.enable_grad():
+        points = call.forms.points(call.inputs, point)
+        # Copies, because a leaf of the graph may not be overwritten, and the function may overwrite its inputs.
+        copies = call.forms.copies(points)
+        before = [(copy._version, copy.grad_fn) for copy in copies]
+        values = call.one(copies)
+    overwritten = [
+        i
+        for i, (given, copy, (_, node)) in enumerate(zip(points, copies, before, strict=True))
+        if copy.grad_fn is node and not (call.forms.by_input or identical(copy, given))
+    ]
+    writes = any(copy._version != version for copy, (version, _) in zip(copies, before, strict=True))
+    return Traced(points, values, writes, tuple(overwritten))
+
+
+def nodes(self) -> tuple[Any, ...]:
         return tuple(nodes(self.values))
 
 

@@ -13,7 +13,7 @@ from gradproof.errors import Unsupported, first_line
 from gradproof.program import Array, Leaf, Skipped, Tally, read_only
 from gradproof.torch.calls import Call, UserCall, double
 from gradproof.torch.gradientcall import GradientCall
-from gradproof.torch.graph import Graph, forwardless, refuse_dead_ends, trace
+from gradproof.torch.graph import Graph, forwardless, trace
 from gradproof.torch.leaves import rows_of
 from gradproof.torch.looping import evaluate_each
 from gradproof.torch.modes import forward, forward_along, reverse, unsupported_in_double
@@ -37,7 +37,6 @@ class TorchProgram:
         self._wide: TorchProgram | None = None
         self._reusable = True
         self.used = False  # whether a reverse pass has gone through the graph
-        self._searched = False
         with self.whole:
             self._trace()
             self._streams = streams(call.inputs.devices) if self.whole.moved() else ()
@@ -204,10 +203,9 @@ class TorchProgram:
         return wide
 
     def _refuse_dead_ends(self) -> None:
-        """Only the graph of a gradient can have them, and it is searched once."""
-        if self._parent is not None and not self._searched:
-            refuse_dead_ends(self.traced.nodes)
-            self._searched = True
+        """Only the graph of a gradient can have them."""
+        if self._parent is not None and self.traced.dead_end:
+            raise Unsupported(self.traced.dead_end)
 
     def _trace(self) -> None:
         self.traced = trace(self.call, self._point)
