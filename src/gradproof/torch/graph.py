@@ -65,47 +65,6 @@ def trace(call: Call, point: Array) -> Traced:
     return Traced(points, values, writes, tuple(overwritten))
 
 
-def nodes(self) -> tuple[Any, ...]:
-        return tuple(nodes(self.values))
-
-
-@dataclass(frozen=True, eq=False)
-class Traced(Graph):
-    """`writes`: whether the function wrote into its inputs at all; `overwritten` are those that have other numbers but
-    the same node of the graph: they were changed behind autograd's back."""
-
-    writes: bool
-    overwritten: tuple[int, ...]
-
-
-def trace(call: Call, point: Array) -> Traced:
-    """Call the function as the user would, and keep the graph."""
-    with torch.enable_grad():
-        points = call.forms.points(call.inputs, point)
-        # Copies, because a leaf of the graph may not be overwritten, and the function may overwrite its inputs.
-        copies = call.forms.copies(points)
-        before = [(copy._version, copy.grad_fn) for copy in copies]
-        values = call.one(copies)
-    overwritten = [
-        i
-        for i, (given, copy, (_, node)) in enumerate(zip(points, copies, before, strict=True))
-        if copy.grad_fn is node and not (call.forms.by_input or identical(copy, given))
-    ]
-    writes = any(copy._version != version for copy, (version, _) in zip(copies, before, strict=True))
-    return Traced(points, values, writes, tuple(overwritten))
-
-
-def refuse_dead_ends(graph: Sequence[Any]) -> None:
-    """Raise Unsupported if one of the nodes is one that stands for 'no derivative here'.
-
-    A backward marked with @once_differentiable leaves such a node, which has no way on to the inputs: asked for
-    gradients of given inputs, torch 2.13 goes round it and silently returns None.
-    """
-    for node in graph:
-        if node.name() == "torch::autograd::Error":
-            raise Unsupported(_message_of(node))
-
-
 def nodes(values: Sequence[torch.Tensor]) -> Iterator[Any]:
     """All nodes of the graph behind `values`, each once."""
     waiting: list[Any] = [value.grad_fn for value in values if value.grad_fn is not None]
