@@ -22,7 +22,7 @@ from gradproof.reference.surroundings import reconsidered
 from gradproof.result import Comparison, Entry, Place, Verdict
 
 # Of the outputs that bend along a coordinate, so many are looked at; fewer where one pull takes long.
-OUTPUTS, LONG = 8, 2**22
+OUTPUTS, LONG = 8, 2**21
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,10 @@ from gradproof.evidence.sums import Probe, part
 from gradproof.program import Array, Leaf
 from gradproof.reference.bends import Indices, bends, lasting_bends
 
-# So many coordinates are followed to the end. Of more, this many are picked.
+# So many coordinates are followed to the end. Of more, half as many are picked.
 MOST = 16
-PICKED = 8
+# Where vectors are longer than this, every step takes long, and fewer are followed.
+LONG = 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ def find_fold(task: Task, probe: Probe) -> Fold | None:
         if not along.any():
             continue
         noisy = 2 * np.count_nonzero(seen.abrupt) > np.count_nonzero(along)
-        search = _Search(task, probe.direction, np.flatnonzero(along), PICKED if not noisy else 0)
+        search = _Search(task, probe.direction, np.flatnonzero(along), _most(task) // 2 if not noisy else 0)
         found, rest = search.descend(leaf)
         if rest and noisy:
             return None
@@ -91,8 +92,13 @@ def with_loudest(task: Task, fold: Fold, probe: Probe) -> Fold:
     gradient = np.abs(task.program.pull(np.where(fold.outputs, probe.cotangent, 0.0)[None])[0])
     gradient = np.nan_to_num(np.where(fold.inputs, gradient, 0.0), nan=np.inf)
     known = {column.coordinate for column in fold.columns}
-    top = [int(i) for i in np.argsort(-gradient, kind="stable")[:PICKED] if gradient[i] > 0 and int(i) not in known]
+    loudest = np.argsort(-gradient, kind="stable")[: _most(task) // 2]
+    top = [int(i) for i in loudest if gradient[i] > 0 and int(i) not in known]
     return replace(fold, columns=fold.columns + tuple(_Search(task, probe.direction, rows).columns(top)))
+
+
+def _most(task: Task) -> int:
+    return MOST if task.steps.size + task.program.value.size <= LONG else MOST // 8
 
 
 Span = tuple[int, int]
@@ -118,25 +124,33 @@ class _Search:
     task: Task
     direction: Array
     outputs: Indices
-    picked: int = PICKED
+    picked: int = 0
 
     def descend(self, leaf: Leaf) -> tuple[list[Column], list[Span]]:
         """The coordinates to blame; of a crowd only some, and the parts that the crowd is in."""
         parts = [_Part((leaf.start, leaf.stop), np.ones(self.outputs.size, dtype=bool))]
         crowd: list[Span] = []
         while any(last - first > 1 for first, last in (part.span for part in parts)):
-            parts = self._bending([half for part in parts for half in part.halves()])
-            if len(parts) > MOST and not crowd:
-                crowd = [part.span for part in parts]
             if crowd:
+                parts = self._either_half(parts)
+                continue
+            parts = self._bending([half for part in parts for half in part.halves()])
+            if len(parts) > _most(self.task):
+                crowd = [part.span for part in parts]
                 parts = _picked(parts, self.picked)
-        return [self._column(part) for part in parts], crowd
+        return [self._column(part) for part in (self._bending(parts) if crowd else parts)], crowd
 
     def columns(self, coordinates: list[int]) -> list[Column]:
         every = np.ones(self.outputs.size, dtype=bool)
         return [
             self._column(part) for part in self._bending([_Part((first, first + 1), every) for first in coordinates])
         ]
+
+    def _either_half(self, parts: list[_Part]) -> list[_Part]:
+        """Of each a half along which outputs bend: the first, or else the second, which need not be tried."""
+        pairs = [part.halves() for part in parts]
+        first = {part.span: part for part in self._bending([halves[0] for halves in pairs])}
+        return [first.get(halves[0].span, halves[-1]) for halves in pairs]
 
     def _column(self, part: _Part) -> Column:
         return Column(part.span[0], self.outputs[part.outputs])
