@@ -83,6 +83,10 @@ class JaxProgram:
             for lane in self._lanes.values():
                 lane.refuse("the function draws random numbers from NumPy")
 
+    def stay_plain(self) -> None:
+        """From now on derivatives of single rows are taken as the user would, whatever JAX sees of the function."""
+        self._runs.stay_plain()
+
     @property
     def raised(self) -> Exception | None:
         """What the function raised at a perturbed point, the first time."""

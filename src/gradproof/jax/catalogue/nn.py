@@ -32,6 +32,6 @@ def entries() -> Iterator[Entry]:
         "jax.nn.dot_product_attention",
         (normal(1, 3, 2, 4), normal(1, 5, 2, 4), normal(1, 5, 2, 4)),
         # Its softmax is one of float32 in every precision, so differences of its values tell no more than this.
-        tolerance=5e-3,
+        tolerance=2e-2,
     )
     yield Entry("jax.nn.logsumexp(b)", (MATRIX, uniform(0.5, 1.5, 4)), lambda x, b: jax.nn.logsumexp(x, axis=1, b=b))

@@ -52,7 +52,7 @@ def check_jitted(program: JaxProgram, generator: np.random.Generator, tolerance:
     """Compare values, one pull and one push. A mode that does not exist is left out."""
     cotangent = generator.standard_normal((1, program.value.size))
     tangent = generator.standard_normal((1, program.point.size))
-    plain = JaxProgram(program.call, program.name, program.point, program.tally, program.scope)
+    program.stay_plain()
     try:
         jitted = JaxProgram(JittedCall(program.call), program.name, program.point, program.tally, program.scope)
     except Exception as error:  # noqa: BLE001  whatever it is, it does not happen without jit
@@ -63,7 +63,7 @@ def check_jitted(program: JaxProgram, generator: np.random.Generator, tolerance:
         Question("the forward derivative", program.outputs, lambda one: one.push(tangent)[0]),
     ):
         try:
-            eager = question.answer(plain)
+            eager = question.answer(program)
         except Unsupported:
             continue
         try:
