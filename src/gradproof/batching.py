@@ -145,13 +145,15 @@ class Lane:
                 raised = raised or f"a batch raised {type(error).__name__}: {first_line(error)}"
                 continue
             if agree(found, expected.result, max(self.roundoff, expected.roundoff)):
-                self.batched, self.way, differs = True, way.name, False
+                self.batched, self.way = True, way.name
                 break
             differs = True
+        # Kept also where a later way is believed: who asks for more than that can see that an earlier one was not.
+        self.reason = "a batch disagrees with a single call" if differs else raised
         if not self.batched:
-            self.refuse("a batch disagrees with a single call" if differs else raised)
+            self.refuse(self.reason)
         trial.end()
-        return differs
+        return differs and not self.batched
 
     def _trial(self, rows: Array, into: Array, known: Known | None, work: Work) -> Trial:
         picked = _picked(rows)
