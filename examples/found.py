@@ -141,9 +141,31 @@ def triangular_solve() -> tuple[Tensor, Tensor]:
     return pushed(gradient, matrix, along), slope(gradient, matrix, along)
 
 
+def scatter_reduce_prod() -> tuple[Tensor, Tensor]:
+    """Forward mode of the product: no derivative, without a word; that of the sum is right."""
+    index, source = torch.tensor([0, 0]), torch.tensor([5.0, 7.0], dtype=F64)
+    x, along = torch.tensor([2.0, 3.0], dtype=F64), torch.tensor([1.0, 0.0], dtype=F64)
+
+    def product(x: Tensor) -> Tensor:
+        return x.scatter_reduce(0, index, source, "prod")
+
+    return pushed(product, x, along), slope(product, x, along)
+
+
+def logaddexp() -> tuple[Tensor, Tensor]:
+    """The gradient by a side that is -inf: it is 0 whatever the other side is, and so is its derivative."""
+    x, along = torch.tensor(0.5, dtype=F64), torch.tensor(1.0, dtype=F64)
+
+    def gradient(x: Tensor) -> Tensor:
+        return torch.func.grad(lambda y: torch.logaddexp(x, y))(torch.tensor(float("-inf"), dtype=F64))
+
+    return torch.func.grad(gradient)(x), slope(gradient, x, along)
+
+
 FOUND = (
     cholesky_inverse, logcumsumexp, logcumsumexp_complex, max_unpool1d, linear_cross_entropy_forward,
     linear_cross_entropy_second, compressed_values, as_strided_scatter, native_layer_norm, triangular_solve,
+    scatter_reduce_prod, logaddexp,
 )  # fmt: skip
 
 
