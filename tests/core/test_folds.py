@@ -80,3 +80,41 @@ def test_a_kink_beside_it_is_found(name: str, share: float, chosen: float, verdi
         worst = result.comparisons[0].worst
         assert worst is not None
         assert str(worst.place.input) == f"x0[{KINK}]"
+
+
+MANY, ASIDE = 2**17, 70_001
+
+
+def turned(chosen: float, modes: tuple[str, ...]) -> HandProgram:
+    """|x - 1| at one coordinate of many, x^2 at the others, and each output stands elsewhere than its input."""
+    point = np.random.default_rng(5).uniform(0.5, 2.0, MANY)
+    point[ASIDE] = 1.0
+    kinked = np.arange(MANY) == ASIDE
+    slope = np.where(kinked, chosen, 2 * point)
+    return HandProgram(
+        lambda x: np.roll(np.where(kinked, np.abs(x - 1.0), x**2), 7, axis=1),
+        np.zeros((0, 0)),
+        point,
+        pull_with=lambda rows: np.roll(rows, -7, axis=1) * slope,
+        push_with=lambda rows: np.roll(rows * slope, 7, axis=1),
+        modes=modes,
+    )
+
+
+@pytest.mark.parametrize(
+    ("chosen", "modes", "evaluations"),
+    [(0.3, ("reverse",), 90), (0.0, ("reverse",), 220), (0.3, ("forward",), 220)],
+    ids=["gradient tells", "gradient is zero", "no gradient"],
+)
+def test_one_kink_of_many_is_found_with_and_without_the_gradient(
+    chosen: float, modes: tuple[str, ...], evaluations: int
+) -> None:
+    settings = Settings.validated(modes=modes, effort=1, seed=1, contracts="none")
+    result = check_program(turned(chosen, modes), settings)
+    assert result.verdict is Verdict.RIGHT, result
+    assert [str(one.place) for one in result.findings if one.code == "kink"] == [f"d y0[{ASIDE + 7}] / d x0[{ASIDE}]"]
+    assert result.cost.evaluations <= evaluations
+    wrong = check_program(turned(1.5, modes), settings)
+    assert wrong.verdict is Verdict.WRONG
+    assert wrong.comparisons[0].worst is not None
+    assert str(wrong.comparisons[0].worst.place) == f"d y0[{ASIDE + 7}] / d x0[{ASIDE}]"

@@ -58,7 +58,7 @@ class Fold:
         return [piece for piece in found if piece.cotangent.any() and piece.direction.any()]
 
 
-def find_fold(task: Task, probe: Probe) -> Fold | None:
+def find_fold(task: Task, probe: Probe, modes: tuple[str, ...]) -> Fold | None:
     """None where nothing bends, or everything does in the way of noise, which is for the ladder to deal with."""
     outputs = np.zeros(task.program.value.size, dtype=bool)
     inputs = np.zeros(task.steps.size, dtype=bool)
@@ -72,16 +72,17 @@ def find_fold(task: Task, probe: Probe) -> Fold | None:
         if not along.any():
             continue
         noisy = 2 * np.count_nonzero(seen.abrupt) > np.count_nonzero(along)
-        search = _Search(task, probe.direction, np.flatnonzero(along), _most(task) // 2 if not noisy else 0)
-        found, rest = search.descend(leaf)
+        suspects = _suspects(task, probe, leaf, along, modes)
+        search = _Search(task, probe.direction, np.flatnonzero(along), suspects, _most(task) // 2 if not noisy else 0)
+        found, rest = search.descend()
         if rest and noisy:
             return None
         outputs |= along
         columns += found
         for column in found:
             inputs[column.coordinate] = True
-        for first, last in rest:
-            inputs[first:last] = True
+        for coordinates in rest:
+            inputs[coordinates] = True
             crowded = True
     return Fold(outputs, inputs, tuple(columns), crowded) if outputs.any() else None
 
@@ -94,7 +95,25 @@ def with_loudest(task: Task, fold: Fold, probe: Probe) -> Fold:
     known = {column.coordinate for column in fold.columns}
     loudest = np.argsort(-gradient, kind="stable")[: _most(task) // 2]
     top = [int(i) for i in loudest if gradient[i] > 0 and int(i) not in known]
-    return replace(fold, columns=fold.columns + tuple(_Search(task, probe.direction, rows).columns(top)))
+    search = _Search(task, probe.direction, rows, np.asarray(top, dtype=np.intp))
+    return replace(fold, columns=fold.columns + tuple(search.columns()))
+
+
+def _suspects(task: Task, probe: Probe, leaf: Leaf, bent: Mask, modes: tuple[str, ...]) -> Indices:
+    """The coordinates of a leaf among which those to blame are: a few of millions, so that the search is short. They
+    are guessed, then tried: those that the bent outputs depend on by the gradient, and, as the gradient at a kink may
+    be zero, those that stand where the outputs do. If something bends along the others too, it is all coordinates."""
+    some = np.zeros(leaf.size, dtype=bool)
+    if "reverse" in modes:
+        some |= task.program.pull(np.where(bent, probe.cotangent, 0.0)[None])[0][leaf.span] != 0.0
+    for output in task.program.outputs:
+        if output.size == leaf.size:
+            some |= bent[output.span]
+    others = np.zeros((1, probe.direction.size))
+    others[0, leaf.span] = np.where(some, 0.0, probe.direction[leaf.span])
+    if bends(task.reference, others, np.flatnonzero(bent)).bent.any():
+        return np.arange(leaf.start, leaf.stop)
+    return leaf.start + np.flatnonzero(some)
 
 
 def _most(task: Task) -> int:
@@ -106,7 +125,7 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Coordinates that stand next to each other, and which of the outputs in question bend along them, or may."""
+    """Suspects that stand next to each other, and which of the outputs in question bend along them, or may."""
 
     span: Span
     outputs: Mask
@@ -124,27 +143,28 @@ class _Search:
     task: Task
     direction: Array
     outputs: Indices
+    suspects: Indices
     picked: int = 0
 
-    def descend(self, leaf: Leaf) -> tuple[list[Column], list[Span]]:
+    def descend(self) -> tuple[list[Column], list[Indices]]:
         """The coordinates to blame; of a crowd only some, and the parts that the crowd is in."""
-        parts = [_Part((leaf.start, leaf.stop), np.ones(self.outputs.size, dtype=bool))]
-        crowd: list[Span] = []
+        parts = [_Part((0, self.suspects.size), np.ones(self.outputs.size, dtype=bool))]
+        crowd: list[Indices] = []
         while any(last - first > 1 for first, last in (part.span for part in parts)):
             if crowd:
                 parts = self._either_half(parts)
                 continue
             parts = self._bending([half for part in parts for half in part.halves()])
             if len(parts) > _most(self.task):
-                crowd = [part.span for part in parts]
+                crowd = [self.suspects[slice(*part.span)] for part in parts]
                 parts = _picked(parts, self.picked)
         return [self._column(part) for part in (self._bending(parts) if crowd else parts)], crowd
 
-    def columns(self, coordinates: list[int]) -> list[Column]:
+    def columns(self) -> list[Column]:
+        """All suspects along which outputs bend."""
         every = np.ones(self.outputs.size, dtype=bool)
-        return [
-            self._column(part) for part in self._bending([_Part((first, first + 1), every) for first in coordinates])
-        ]
+        alone = [_Part((first, first + 1), every) for first in range(self.suspects.size)]
+        return [self._column(part) for part in self._bending(alone)]
 
     def _either_half(self, parts: list[_Part]) -> list[_Part]:
         """Of each a half along which outputs bend: the first, or else the second, which need not be tried."""
@@ -153,7 +173,7 @@ class _Search:
         return [first.get(halves[0].span, halves[-1]) for halves in pairs]
 
     def _column(self, part: _Part) -> Column:
-        return Column(part.span[0], self.outputs[part.outputs])
+        return Column(int(self.suspects[part.span[0]]), self.outputs[part.outputs])
 
     def _bending(self, parts: list[_Part]) -> list[_Part]:
         """Those along which outputs bend, with these outputs. Parts that bend different outputs are moved together, one
@@ -165,8 +185,8 @@ class _Search:
             some = sets[start : start + most]
             rows = np.zeros((len(some), self.direction.size))
             for row, together in zip(rows, some, strict=True):
-                for first, last in (one.span for one in together):
-                    row[first:last] = self.direction[first:last]
+                for moved in (self.suspects[slice(*one.span)] for one in together):
+                    row[moved] = self.direction[moved]
             for together, bent in zip(some, bends(self.task.reference, rows, self.outputs).bent, strict=True):
                 found |= {part.span: bent & part.outputs for part in together}
         return [_Part(part.span, found[part.span]) for part in parts if found[part.span].any()]

@@ -81,13 +81,13 @@ def measure(task: Task, drawn: list[list[Probe]], analytic: list[list[dict[str, 
     probes, sides = [one for parts in drawn for one in parts], [one for parts in analytic for one in parts]
     looked = [_glance(task, probe) for probe in probes]
     suspicious = any(one.suspicious for one in looked)
-    fold = find_fold(task, drawn[0][0]) if suspicious else None
+    fold = find_fold(task, drawn[0][0], modes) if suspicious else None
     outcomes = []
     if fold is None:
         outcomes = [_outcome(task, *three) for three in zip(probes, sides, looked, strict=True)]
         if all(one.smooth for one in outcomes):
             return Evidence(modes, outcomes, len(drawn[0]), [])
-        fold = None if suspicious else find_fold(task, drawn[0][0])
+        fold = None if suspicious else find_fold(task, drawn[0][0], modes)
     looks = _looks(task, fold, drawn[0][0], analytic[0][0]) if fold is not None else []
     # Noise bends everywhere too. It is for the ladder to deal with.
     noise = (Kind.SMOOTH, Kind.STAIRS, Kind.ROUGH)
