@@ -47,7 +47,7 @@ def disasters(say: Say) -> list[Claim]:
 
 def overhead(say: Say) -> list[Claim]:
     """Time outside of making and checking the cases, by one worker, start of the processes included; and how much the
-    memory of the sweep grows over the run."""
+    memory of the sweep grows over the run, the results going to a file."""
     before = time.perf_counter()
     own: list[int] = []
 
@@ -55,7 +55,8 @@ def overhead(say: Say) -> list[Claim]:
         if progress.done % 500 == 0:
             own.append(_resident())
 
-    swept = sweep(TRIVIAL, jobs=1, show=watch)
+    with tempfile.TemporaryDirectory() as folder:
+        swept = sweep(TRIVIAL, jobs=1, store=Path(folder) / "sweep.db", show=watch)
     seconds = time.perf_counter() - before
     share = 1 - swept.progress.checking / seconds
     growth = (own[-1] - own[len(own) // 4]) / 2**20
