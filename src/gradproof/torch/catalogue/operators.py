@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import torch
 from torch.utils import _pytree as pytree
 
 from gradproof.cases import Call, Case, Traits
@@ -73,7 +75,9 @@ class Operators:
         sample = self._reader.at(number)
         variant = on_a_copy(op.get_inplace()) if label.endswith(INPLACE) else op.get_op()
         options = {"nondet_tol": op.gradcheck_nondet_tol} if op.gradcheck_nondet_tol else {}
-        return Call(_subject(op, variant, sample), (sample.input, *sample.args), dict(sample.kwargs), options)
+        return Call(
+            _subject(op, variant, sample, traits.device), (sample.input, *sample.args), dict(sample.kwargs), options
+        )
 
 
 @dataclass
@@ -92,16 +96,29 @@ class _Reader:
         return self.last
 
 
-def _subject(op: Any, variant: Callable[..., Any], sample: Any) -> Callable[..., Any]:
+def _subject(op: Any, variant: Callable[..., Any], sample: Any, device: str) -> Callable[..., Any]:
     """The operator as PyTorch's gradient tests call it: wrapped where its argument must stay, say, triangular."""
+    seeding = _seeding_the_processor_only if device == "cpu" else nullcontext
 
     def run(*args: Any, **kwargs: Any) -> Any:
-        output = op.gradcheck_wrapper(variant, *args, **kwargs)
+        with seeding():
+            output = op.gradcheck_wrapper(variant, *args, **kwargs)
         finish = sample.output_process_fn_grad
         return output if finish is None else finish(output)
 
     run.__name__ = run.__qualname__ = op.full_name
     return run
+
+
+@contextmanager
+def _seeding_the_processor_only() -> Iterator[None]:
+    """Random operators are seeded at every call. To seed the devices that are not in use as well takes longer than the
+    operator, as PyTorch notes down the whole stack for each of them, for ever."""
+    every, torch.manual_seed = torch.manual_seed, torch.default_generator.manual_seed
+    try:
+        yield
+    finally:
+        torch.manual_seed = every
 
 
 def _has_variables(sample: Any) -> bool:
