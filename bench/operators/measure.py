@@ -45,7 +45,7 @@ class Label:
     candidate: Candidate
 
 
-class _TimeIsUp(BaseException):
+class TimeIsUp(BaseException):
     """Not an Exception: a checker that survives errors of the function must not survive this one."""
 
 
@@ -96,9 +96,9 @@ def _timed(case: Case, candidate: Candidate, checkers: Mapping[str, Checker], li
     # Not the process's time: while a timer of it runs, Linux brings that up to date in ticks of 4 ms only.
     before = time.thread_time()
     try:
-        with _time_limit(limit):
+        with time_limit(limit):
             judgement = case.judge(checker, candidate.mode)
-    except _TimeIsUp:
+    except TimeIsUp:
         return Judgement("timeout", f"gave up after {limit:g} s", 0), limit
     return judgement, time.thread_time() - before
 
@@ -109,11 +109,11 @@ def _warm_up(case: Case) -> None:
 
 
 @contextlib.contextmanager
-def _time_limit(seconds: float) -> Iterator[None]:
+def time_limit(seconds: float) -> Iterator[None]:
     """Processor time, and only between two Python instructions: a hang is left to whoever watches this process."""
 
     def ring(_number: int, _frame: FrameType | None) -> None:
-        raise _TimeIsUp
+        raise TimeIsUp
 
     before = signal.signal(signal.SIGPROF, ring)
     signal.setitimer(signal.ITIMER_PROF, seconds)

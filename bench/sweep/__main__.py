@@ -13,7 +13,7 @@ import time
 from functools import partial
 from pathlib import Path
 
-from bench.sweep import operators, robust
+from bench.sweep import operators, robust, slow
 
 DEFAULT_STORE = Path(".bench") / "sweep.db"
 
@@ -33,7 +33,7 @@ def main() -> int:
         "kills": robust.kills,
         "cluster": robust.cluster,
         "operators": partial(operators.operators, store=options.store, shard=options.shard),
-        "slow-mode": partial(operators.slow_mode, seconds=options.seconds),
+        "slow-mode": partial(slow.slow_mode, seconds=options.seconds),
     }
     unknown = set(options.parts) - set(parts)
     if unknown:

@@ -1,4 +1,4 @@
-"""All of op_db, the table of verdicts that is checked in, and torch's own slow mode on a tenth of it."""
+"""All of op_db, and the table of verdicts that is checked in."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from bench.table import Claim, number
+from bench.table import Claim
 from gradproof.result import Verdict, worst_of
 from gradproof.sweep import sweep
 from gradproof.sweep.progress import Progress
@@ -154,23 +154,3 @@ def table(store: Store, say: Say, folder: Path, shard: str | None = None) -> lis
     say(f"{checks:,} checks, {full:,} of them of every entry; {work:,.0f} s of the processor")
     what = f"Sweep of op_db, {checks:,} checks: operators not right and not explained"
     return [Claim(what, "0", str(len(missing)), not missing)]
-
-
-def slow_mode(say: Say, share: str = "1/10", seconds: float = 3600.0) -> list[Claim]:
-    """Torch's slow mode and ours on the same random part of the cases: first and second order, both modes."""
-    from bench.operators.measure import Effort
-    from bench.operators.report import OURS_SLOW, TORCH_SLOW, Report
-    from bench.operators.run import Selection, run, versions
-    from bench.operators.store import Store as Outcomes
-
-    chosen = Selection(databases=("op_db",), modes=("slow",), sample=1 / int(share.partition("/")[2]))
-    path = Path(".bench") / "sweep-slow-mode.sqlite"
-    store = Outcomes(path, versions(chosen.checkers))
-    progress = run(chosen, store, effort=Effort(repeats=0), jobs=2, seconds=seconds)
-    (ratio,) = [
-        each for each in Report(store.outcomes(), []).ratios() if (each.over, each.under) == (OURS_SLOW, TORCH_SLOW)
-    ]
-    store.close()
-    say(f"{progress.groups_done} of {progress.groups} groups: {ratio.seconds[0]:.0f} s / {ratio.seconds[1]:.0f} s")
-    what = f"Sweep: our time / torch's slow mode on {ratio.cases:,} random cases of op_db"
-    return [Claim(what, "≤ 0.1", number(ratio.value), ratio.value <= 0.1)]

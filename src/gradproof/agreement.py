@@ -68,12 +68,9 @@ def judge(analytic: Array, numeric: Estimate, tolerance: Array) -> Judgement:
     with np.errstate(invalid="ignore"):
         deviation, bar = numeric.distance(analytic), numeric.bar
         known = bar <= tolerance
-        if known.all():
-            wrong = ~(deviation <= tolerance)
-            if wrong.any():
-                wrong &= ~(deviation <= np.maximum(tolerance + bar, UNDERFLOW))
-            return Judgement(wrong, np.zeros_like(known))
-        slack = np.where(known, tolerance + bar, tolerance + CLEAR * bar)
+        if known.all() and (deviation <= tolerance).all():  # nearly always, and then nothing more is to be computed
+            return Judgement(np.zeros_like(known), np.zeros_like(known))
+        slack = np.maximum(tolerance + np.where(known, bar, CLEAR * bar), UNDERFLOW)
         finite = np.isfinite(deviation) | (bar <= SURELY_FINITE * tolerance)
         wrong = ~(deviation <= slack) & finite & np.isfinite(bar)
     return Judgement(wrong, ~(known | wrong))
