@@ -12,11 +12,11 @@ MUTANTS = (("zeroed", 0.0), ("negated", -1.0), ("doubled", 2.0), ("1 %-scaled", 
 
 def survivors(comparison: Comparison) -> tuple[str, ...]:
     """The mutants of this block that would not be called wrong."""
+    if _telling(comparison):
+        return ()
+    if not comparison.analytic.any():
+        return tuple(name for name, _ in MUTANTS)  # they are all the same, and that passed
     with np.errstate(invalid="ignore", over="ignore"):
-        # Where an entry is a hundred times its slack, every mutant moves it beyond. In most blocks the largest is.
-        top = comparison.strongest
-        if top is not None and abs(top.analytic) * 0.01 > top.tolerance + top.bar + abs(top.analytic - top.numeric):
-            return ()
         slack = comparison.tolerance + comparison.bar
         if comparison.spread is not None:
             slack = slack + comparison.spread
@@ -27,13 +27,21 @@ def survivors(comparison: Comparison) -> tuple[str, ...]:
         )
 
 
+def _telling(comparison: Comparison) -> bool:
+    """Where an entry is a hundred times its slack, every mutant moves it beyond. In most blocks the largest is."""
+    top = comparison.strongest
+    return top is not None and abs(top.analytic) * 0.01 > top.tolerance + top.bar + abs(top.analytic - top.numeric)
+
+
 def audit(comparisons: tuple[Comparison, ...]) -> tuple[Finding, ...]:
     """One finding for each input whose derivatives prove nothing, in all blocks of it that were judged right."""
     findings = []
     for path in dict.fromkeys(comparison.input.path for comparison in comparisons):
         blocks = [c for c in comparisons if c.input.path == path and c.verdict is Verdict.RIGHT and c.entries]
+        if not blocks or any(map(_telling, blocks)):
+            continue
         passing = [survivors(block) for block in blocks]
-        if not blocks or not all(passing):
+        if not all(passing):
             continue
         common = [name for name, _ in MUTANTS if all(name in names for names in passing)]
         if common:
