@@ -72,9 +72,9 @@ def sample(field: Field, displacements: Array, steps: tuple[float, ...]) -> Arra
         some = displacements[first : first + field.rows]
         chunk = buffer[: len(some)]
         for index, step in enumerate(steps):
-            for offset, signed_step in ((0, step), (1, -step)):
-                np.multiply(some, signed_step, out=chunk)
-                chunk += field.point
+            for offset, move in enumerate((np.add, np.subtract)):
+                moved = some if step == 1.0 else np.multiply(some, step, out=chunk)
+                move(field.point, moved, out=chunk)
                 result[2 * index + offset, first : first + len(some)] = field.values(chunk)
     return result
 

@@ -7,7 +7,10 @@ directions are rounded to a grid that does.
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
+from numpy.typing import NDArray
 
 from gradproof import precision
 from gradproof.norms import rms
@@ -19,8 +22,10 @@ from gradproof.program import Array, Leaf, Program
 SMALLEST_SHARE = 14
 SMALLEST = 1e-290
 
-# Of a float64: where its exponent stands, and what is added to it.
-EXPONENT_SHIFT, EXPONENT_MASK, EXPONENT_BIAS = 52, 0x7FF, 1023
+# Of a float64: which quarter holds its exponent, where that stands there, and what is added to it; all exponents that
+# there are, the last that of what is not finite.
+EXPONENT_QUARTER, EXPONENT_SHIFT, EXPONENT_BIAS = (3 if sys.byteorder == "little" else 0), 4, 1023
+EXPONENTS = np.arange(2**11)
 
 # All signed magnitudes in [0.5, 1.5] on a grid of 13 bits: enough to be practically unique in a pair, and few enough
 # for a step of that length to stay exact over most of the ladder.
@@ -70,18 +75,19 @@ def _powers(point: Array, inputs: tuple[Leaf, ...], shift: int) -> Array:
         if typical < SMALLEST:  # all zero: no scale to be had, so one
             typical = 1.0
         middle = int(np.frexp(typical)[1]) - 1 + EXPONENT_BIAS
-        exponent = values.view(np.int64) >> EXPONENT_SHIFT
-        exponent &= EXPONENT_MASK  # without the sign
-        np.maximum(exponent, middle - SMALLEST_SHARE, out=exponent)
-        if not np.isfinite(values).all():
-            exponent[~np.isfinite(values)] = middle
-        between = exponent + middle
-        between >>= 1
-        np.maximum(exponent, between, out=exponent)
-        exponent += shift
-        exponent <<= EXPONENT_SHIFT
-        result[leaf.span] = exponent.view(np.float64)
+        exponents = values.view(np.uint16)[EXPONENT_QUARTER::4] >> EXPONENT_SHIFT
+        exponents &= EXPONENTS.size - 1  # without the sign
+        if exponents.size <= EXPONENTS.size:
+            result[leaf.span] = _power(exponents.astype(np.intp), middle, shift)
+        else:
+            np.take(_power(EXPONENTS, middle, shift), exponents, out=result[leaf.span], mode="clip")
     return result
+
+
+def _power(exponents: NDArray[np.intp], middle: int, shift: int) -> Array:
+    limited = np.maximum(exponents, middle - SMALLEST_SHARE)
+    limited[exponents == EXPONENTS[-1]] = middle
+    return np.asarray(np.ldexp(1.0, np.maximum(limited, (limited + middle) >> 1) + (shift - EXPONENT_BIAS)))
 
 
 def signed(generator: np.random.Generator, size: int) -> Array:
