@@ -31,7 +31,7 @@ from gradproof.examined import Examined
 from gradproof.metered import Metered
 from gradproof.picture import Trace
 from gradproof.precision import DOUBLE, SINGLE, coarsest
-from gradproof.program import Array, offers_of
+from gradproof.program import Array, offers_of, pulled_of
 from gradproof.reference.complexstep import ComplexStep
 from gradproof.reference.steps import coordinate_steps, fixed_steps, signed
 from gradproof.reference.widest import widest
@@ -225,13 +225,14 @@ def _rows(task: Task) -> tuple[Array, tuple[Finding, ...]]:
     the same does everywhere, but small."""
     program = task.program
     count = program.value.size
-    mixed = combination(count, task.generator) * np.abs(signed(task.generator, count))
+    known = pulled_of(program) if task.role == "own" else None
+    mixed = combination(count, task.generator) * np.abs(signed(task.generator, count)) if known is None else known[0]
     quiet = loudness(program).quiet
     cotangents = np.zeros((count + 2, count))
     np.fill_diagonal(cotangents, 1.0)
     cotangents[-2], cotangents[-1] = quiet * mixed, mixed
     if task.role == "own":
-        alone = program.pull(mixed[None])[0]
+        alone = program.pull(mixed[None])[0] if known is None else known[1]
         pulled = program.pull(cotangents[:-1])
     else:
         pulled = program.pull(cotangents)

@@ -16,7 +16,7 @@ from gradproof.torch.gradientcall import GradientCall
 from gradproof.torch.graph import Graph, forwardless, trace
 from gradproof.torch.leaves import rows_of
 from gradproof.torch.looping import evaluate_each
-from gradproof.torch.modes import forward, forward_along, reverse, unsupported_in_double
+from gradproof.torch.modes import forward, forward_along, refuse_others, reverse, unsupported_in_double
 from gradproof.torch.purity import Modes, Purity, move_on, streams
 
 
@@ -35,6 +35,7 @@ class TorchProgram:
         self._graph_note = ""
         self._quiet: bool | None = None
         self._wide: TorchProgram | None = None
+        self.pulled: tuple[Array, Array] | None = None
         self._reusable = True
         self.used = False  # whether a reverse pass has gone through the graph
         with self.whole:
@@ -67,6 +68,13 @@ class TorchProgram:
     def known(self) -> Known | None:
         """A cotangent that was pulled alone, and its gradient."""
         return self._lanes["pull"].known
+
+    def remember(self, cotangent: Array, gradients: Sequence[torch.Tensor | None]) -> None:
+        """Somebody has pulled a cotangent of all outputs alone: nobody else needs to."""
+        result = np.empty(self._point.size)
+        self.call.inputs.write_single(self.call.forms.gradients(gradients), result)
+        self.pulled = (cotangent, result)
+        self._lanes["pull"].remember(cotangent[None], result[None])
 
     @property
     def pulled_twice(self) -> bool:
@@ -193,13 +201,7 @@ class TorchProgram:
             return self
         with unsupported_in_double():
             wide = TorchProgram(call, self.name, self._point, self.tally)
-        for leaf, wider in zip(self.outputs, wide.outputs, strict=False):
-            if wider.dtype not in ("float64", "complex128"):
-                raise Unsupported(f"{wider.path} stays {wider.dtype} when all arguments are float64")
-            if (leaf.path, leaf.shape, leaf.is_complex) != (wider.path, wider.shape, wider.is_complex):
-                raise Unsupported(f"{leaf.path} is another kind of output when all arguments are float64")
-        if len(wide.outputs) != len(self.outputs):
-            raise Unsupported("there are other outputs when all arguments are float64")
+        refuse_others(self.outputs, wide.outputs)
         return wide
 
     def _refuse_dead_ends(self) -> None:
@@ -244,7 +246,7 @@ class TorchProgram:
             self._retrace()
         self.used = True
         cotangents = self.call.outputs.tensors(rows)
-        gradients = reverse(self.traced.values, self.traced.points, cotangents, is_grads_batched=True)
+        gradients = reverse(self.traced.values, self.traced.points, cotangents, batched=True)
         self.call.inputs.write(self.call.forms.gradients(gradients), into)
         self.tally.pulls += len(rows)
 
@@ -283,7 +285,7 @@ class TorchProgram:
         self.tally.pushes += len(rows)
 
     def _push_tangents(self, rows: Array, into: Array) -> None:
-        tangents = forward_along(self.call.one, self.traced.points, self.call.inputs.tensors(rows), self.traced.values)
+        tangents = forward_along(self.call.one, self.traced.points, self.call.inputs.tensors(rows))
         self.call.outputs.write(tangents, into)
         self.tally.pushes += len(rows)
 

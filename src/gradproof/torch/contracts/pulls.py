@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from gradproof.reference.steps import signed
+from gradproof.torch.batchrules import at_once_in_autograd
 from gradproof.torch.graph import Graph
 from gradproof.torch.sparse import opened
 from gradproof.torch.subclasses import plain
@@ -89,12 +90,9 @@ def _grad(
         return [None] * len(graph.points)
     with torch.enable_grad():
         values = [graph.values[i] if through is None else through(i, graph.values[i]) for i in kept]
-    gradients: Gradients = torch.autograd.grad(
-        values,
-        graph.points,
-        [cotangents[i] for i in kept],
-        retain_graph=True,
-        allow_unused=True,
-        is_grads_batched=batched,
-    )
-    return gradients
+
+    def run(given: Sequence[torch.Tensor]) -> Gradients:
+        return torch.autograd.grad(values, graph.points, given, retain_graph=True, allow_unused=True)
+
+    given = [cotangents[i] for i in kept]
+    return at_once_in_autograd(run, given) if batched else run(given)
