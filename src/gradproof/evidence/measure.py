@@ -10,7 +10,7 @@ from gradproof.evidence.columns import Look, Sizes, look_at
 from gradproof.evidence.folds import Fold, find_fold, with_loudest
 from gradproof.evidence.gathered import Task
 from gradproof.evidence.nans import tainted
-from gradproof.evidence.sums import Probe, Sums, part, sums_of
+from gradproof.evidence.sums import TOGETHER, Probe, Sums, part, sums_of
 from gradproof.norms import dot
 from gradproof.precision import coarsest
 from gradproof.program import Array, Leaf
@@ -128,17 +128,18 @@ class _Glances:
 
 
 def _glance(task: Task, probe: Probe) -> _Glances:
-    found: list[Glance | None] = []
+    found: list[Glance | None] = [None] * len(task.program.inputs)
+    moved = [(i, leaf) for i, leaf in enumerate(task.program.inputs) if probe.direction[leaf.span].any()]
+    strictness = PROBE.within(task.tolerance.finest)
+    batch = max(1, TOGETHER // (task.program.point.size + task.program.value.size))
     suspicious = False
-    for leaf in task.program.inputs:
-        if not probe.direction[leaf.span].any():
-            found.append(None)
-            continue
-        seen, bends = glance_sums(
-            task.reference, probe.cotangent, part(probe.direction, leaf), PROBE.within(task.tolerance.finest)
-        )
-        found.append(seen)
-        suspicious |= probe.way == "both" and (bends or _may_hide(task, leaf))
+    for first in range(0, len(moved), batch):
+        some = moved[first : first + batch]
+        rows = np.concatenate([part(probe.direction, leaf) for _, leaf in some])
+        seen = glance_sums(task.reference, probe.cotangent, rows, strictness)
+        for (i, leaf), (glance, bends) in zip(some, seen, strict=True):
+            found[i] = glance
+            suspicious |= probe.way == "both" and (bends or _may_hide(task, leaf))
     return _Glances(found, suspicious)
 
 

@@ -8,16 +8,19 @@ from functools import cached_property
 import numpy as np
 import torch
 
-from gradproof.batching import ELEMENTS, FEW_VALUES, Known, Lane, Runner, Way, Work, outside
+from gradproof.batching import ELEMENTS, Known, Lane, Runner, Way, Work, outside
 from gradproof.errors import Unsupported, first_line
 from gradproof.program import Array, Leaf, Skipped, Tally, read_only
 from gradproof.torch.calls import Call, UserCall, double
 from gradproof.torch.gradientcall import GradientCall
 from gradproof.torch.graph import Graph, forwardless, trace
 from gradproof.torch.leaves import rows_of
-from gradproof.torch.looping import evaluate_each
+from gradproof.torch.looping import evaluate_each, gives
 from gradproof.torch.modes import forward, forward_along, refuse_others, reverse, unsupported_in_double
 from gradproof.torch.purity import Modes, Purity, move_on, streams
+
+# Fewer rows than this run one by one: a batch of calls costs as much as some of them, one of reverse passes as one.
+FEW, TWO = 8, 2
 
 
 class TorchProgram:
@@ -52,10 +55,11 @@ class TorchProgram:
         self.value = read_only(value)
         most = max(1, ELEMENTS // max(1, point.size + value.size))
         roundoff = max(call.inputs.roundoff, call.outputs.roundoff)
+        few = FEW if parent is None else TWO
         self._lanes = {
-            "values": Lane("values", most, roundoff, FEW_VALUES, known=Known(point, self.value)),
-            "pull": Lane("pull", most, roundoff),
-            "push": Lane("push", most, roundoff),
+            "values": Lane("values", most, roundoff, few, known=Known(point, self.value)),
+            "pull": Lane("pull", most, roundoff, TWO),
+            "push": Lane("push", most, roundoff, TWO),
         }
         if self._streams:
             self._lanes["values"].refuse("the function draws random numbers")
@@ -226,20 +230,13 @@ class TorchProgram:
         self.raised = self.raised or failed
 
     def _same_without_graph(self, value: Array) -> bool:
-        """Whether the function gives bitwise its value on a row of a larger buffer when nothing requires grad; `value`
-        gets what it gives. If not (it looks at grad mode, or at its input's storage), the loop gives it fresh tensors
-        that require grad."""
+        """See `gives`; `value` gets what it gives."""
         rows = self._point[None]
         if self._lanes["values"].most > 1:
             rows = np.concatenate([np.full_like(rows, np.nan), rows])
         self.tally.evaluations += 1
-        try:
-            with self.scope, torch.no_grad():
-                values = self.call.one([tensor[-1] for tensor in self.call.inputs.tensors(rows)])
-                self.call.outputs.write_single(values, value)
-        except Exception:  # noqa: BLE001  whatever it is, it does not happen in the user's own call
-            return False
-        return bool((value == self.value).all()) or np.array_equal(value, self.value, equal_nan=True)
+        with self.scope:
+            return gives(self.call, rows, self.value, value)
 
     def _pull_many(self, rows: Array, into: Array) -> None:
         if not self._reusable:

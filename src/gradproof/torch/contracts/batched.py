@@ -14,7 +14,7 @@ from gradproof.program import Spot
 from gradproof.reference.steps import signed
 from gradproof.result import Finding, Place, Verdict
 from gradproof.torch.batchrules import at_once_in_autograd
-from gradproof.torch.contracts.pulls import Gradients, numbers, pull, random_cotangents
+from gradproof.torch.contracts.pulls import Gradients, close, numbers, pull, random_cotangents
 from gradproof.torch.torchprogram import TorchProgram
 
 REVERSE = "gradcheck or gradgradcheck failed while testing batched gradient computation"
@@ -115,7 +115,7 @@ def _agree(batched: torch.Tensor | None, looped: Sequence[torch.Tensor | None]) 
             other = single if together is None else together
             if other is not None and other.count_nonzero():
                 return False
-        elif not torch.allclose(together, single, equal_nan=True):
+        elif not close(together, single):
             return False
     return True
 
