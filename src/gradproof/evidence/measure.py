@@ -10,7 +10,7 @@ from gradproof.evidence.columns import Look, Sizes, look_at
 from gradproof.evidence.folds import Fold, find_fold, with_loudest
 from gradproof.evidence.gathered import Task
 from gradproof.evidence.nans import tainted
-from gradproof.evidence.sums import TOGETHER, Probe, Sums, part, sums_of
+from gradproof.evidence.sums import Probe, Sums, part, sums_of
 from gradproof.norms import dot
 from gradproof.precision import coarsest
 from gradproof.program import Array, Leaf
@@ -18,6 +18,7 @@ from gradproof.reference.estimate import Estimate, Kind
 from gradproof.reference.field import by_leaf
 from gradproof.reference.glance import PROBE, Glance, glance_sums
 from gradproof.reference.ladder import Goal, first_look, refine
+from gradproof.reference.stencil import SHORT
 from gradproof.reference.steps import random_direction, signed, step_exponent
 from gradproof.sizes import size_of
 
@@ -131,7 +132,7 @@ def _glance(task: Task, probe: Probe) -> _Glances:
     found: list[Glance | None] = [None] * len(task.program.inputs)
     moved = [(i, leaf) for i, leaf in enumerate(task.program.inputs) if probe.direction[leaf.span].any()]
     strictness = PROBE.within(task.tolerance.finest)
-    batch = max(1, TOGETHER // (task.program.point.size + task.program.value.size))
+    batch = max(1, SHORT // (task.program.point.size + task.program.value.size))
     suspicious = False
     for first in range(0, len(moved), batch):
         some = moved[first : first + batch]

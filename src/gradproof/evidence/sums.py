@@ -13,11 +13,9 @@ from gradproof.contracts.linear import check_linear, combination, loudness
 from gradproof.evidence.gathered import Task, restricted
 from gradproof.norms import dot, largest, rms
 from gradproof.program import Array, Leaf
+from gradproof.reference.stencil import SHORT
 from gradproof.result import Finding
 from gradproof.sizes import size_of
-
-# Rows of so many numbers in all, inputs and outputs, are run together.
-TOGETHER = 2**16
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +129,7 @@ def sums_of(task: Task, mode: str, probe: Probe) -> Sums:
 
 def _each(task: Task, run: Callable[[Array], Array], rows: Iterable[Array], count: int) -> Iterator[Array]:
     """What each row gives: short ones all at once, others one after the other."""
-    if 1 < count <= TOGETHER // (task.program.point.size + task.program.value.size):
+    if 1 < count <= SHORT // (task.program.point.size + task.program.value.size):
         yield from run(np.concatenate(list(rows)))
     else:
         for row in rows:
