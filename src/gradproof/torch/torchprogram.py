@@ -39,6 +39,7 @@ class TorchProgram:
         self._quiet: bool | None = None
         self._wide: TorchProgram | None = None
         self.pulled: tuple[Array, Array] | None = None
+        self.terms: tuple[float, ...] = ()  # see `sizes`
         self._reusable = True
         self.used = False  # whether a reverse pass has gone through the graph
         with self.whole:
