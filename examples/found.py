@@ -162,10 +162,20 @@ def logaddexp() -> tuple[Tensor, Tensor]:
     return torch.func.grad(gradient)(x), slope(gradient, x, along)
 
 
+def householder_product() -> tuple[Tensor, Tensor]:
+    """Reverse mode at tau = 1 / |v|^2: the product is a polynomial, but its rule divides by tau |v|^2 - 1."""
+    vectors, tau = torch.tensor([[1.0], [1.0]], dtype=F64), torch.tensor([0.5], dtype=F64)
+
+    def product(tau: Tensor) -> Tensor:
+        return torch.linalg.householder_product(vectors, tau)
+
+    return pulled(product, tau, torch.ones_like(tau)), slope(product, tau, torch.ones_like(tau))
+
+
 FOUND = (
     cholesky_inverse, logcumsumexp, logcumsumexp_complex, max_unpool1d, linear_cross_entropy_forward,
     linear_cross_entropy_second, compressed_values, as_strided_scatter, native_layer_norm, triangular_solve,
-    scatter_reduce_prod, logaddexp,
+    scatter_reduce_prod, logaddexp, householder_product,
 )  # fmt: skip
 
 

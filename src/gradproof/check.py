@@ -28,6 +28,7 @@ from gradproof.program import Program, offers_of, whole_of
 from gradproof.reference.steps import signed
 from gradproof.result import Cost, Result, Verdict, worst_of
 from gradproof.settings import Budget, Detail, Effort, Randomness, Settings, Tolerance
+from gradproof.sizes import terms_of
 from gradproof.spaces import Space
 from gradproof.surrogate import Surrogate
 
@@ -128,7 +129,8 @@ def check_program(program: Program, settings: Settings) -> Result:
     if settings.order < offers_of(program).order:
         settings = replace(settings, order=offers_of(program).order)
     generator = np.random.default_rng(settings.seed)
-    metered = Metered(confined(program, settings.bounds, settings.spaces), settings.budget, started)
+    inner = confined(program, settings.bounds, settings.spaces)
+    metered = Metered(inner, settings.budget, started, terms_of(program))
     with whole_of(program):
         examined = _by_order(metered, settings, generator)
     findings = examined.findings + audit(examined.comparisons)

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, field, replace
 
 from gradproof.errors import BudgetSpent
-from gradproof.program import Array, ComplexArray, Offers, linearized_of, offers_of
+from gradproof.program import Array, ComplexArray, Offers, linearized_of, offers_of, pulled_of
 from gradproof.settings import Budget
 from gradproof.sizes import terms_of_gradient
 from gradproof.wrapped import Wrapped
@@ -31,6 +31,10 @@ class Metered(Wrapped):
     @property
     def batched(self) -> bool:
         return self.inner.batched
+
+    @property
+    def pulled(self) -> tuple[Array, Array] | None:
+        return pulled_of(self.inner)
 
     @property
     def offers(self) -> Offers:

@@ -137,6 +137,12 @@ def rule_of(program: Program) -> Program:
     return program if found is None else found
 
 
+def pulled_of(program: Program) -> tuple[Array, Array] | None:
+    """A cotangent of signed, unequal entries that was pulled alone already, and its gradient, if there is one."""
+    found: tuple[Array, Array] | None = getattr(program, "pulled", None)
+    return found
+
+
 def whole_of(program: Program) -> AbstractContextManager[None]:
     """The scope around all that is done with a program, where its adapter wants one (`whole`)."""
     found: AbstractContextManager[None] | None = getattr(rule_of(program), "whole", None)

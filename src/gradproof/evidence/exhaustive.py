@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,7 +21,7 @@ from gradproof.precision import DOUBLE, coarsest
 from gradproof.program import Array
 from gradproof.reference.estimate import Estimate, Kind
 from gradproof.reference.field import Field, field_of
-from gradproof.reference.ladder import Goal, first_look, refine, second_opinion
+from gradproof.reference.ladder import Goal, Rung, first_look, refine, second_opinion
 from gradproof.reference.steps import signed
 from gradproof.reference.surroundings import hidden_kinks, ordinary, unfolded
 from gradproof.result import Finding
@@ -36,9 +38,9 @@ def gather(task: Task, analytic: dict[str, Array], findings: tuple[Finding, ...]
     if not doubtful.size:
         return gather_sure(task, analytic, glanced, findings)
     numeric = glanced.block(slice(0, task.steps.size), slice(0, field.value.size))
-    _look(field, task.steps, numeric, doubtful)
+    looked = _look(field, task.steps, numeric, doubtful)
     measured = Measured(numeric, block_tolerances(task, numeric))
-    if doubtful.size and _improve(task, field, analytic, measured) + _confirm(task, field, analytic, measured):
+    if doubtful.size and _improve(task, field, analytic, measured, looked) + _confirm(task, field, analytic, measured):
         _unfold(task, field, analytic, measured)
         measured = Measured(numeric, block_tolerances(task, numeric))
         widen(task, analytic, numeric, _wrong(analytic, measured))
@@ -91,20 +93,37 @@ def _displacements(steps: Array, coordinates: NDArray[np.intp]) -> Array:
     return rows
 
 
-def _look(field: Field, steps: Array, numeric: Estimate, coordinates: NDArray[np.intp]) -> None:
+@dataclass(frozen=True, slots=True)
+class _Looked:
+    """The first look at some columns, in order; None if they were too many to keep it."""
+
+    coordinates: NDArray[np.intp]
+    look: Rung | None
+
+    def at(self, field: Field, displacements: Array, coordinates: NDArray[np.intp]) -> Rung:
+        """That at these, anew if it has to be."""
+        if self.look is None or not np.isin(coordinates, self.coordinates).all():
+            return first_look(field, displacements)
+        return self.look.of_rows(np.searchsorted(self.coordinates, coordinates))
+
+
+def _look(field: Field, steps: Array, numeric: Estimate, coordinates: NDArray[np.intp]) -> _Looked:
     """The first look of the ladder, for some columns."""
     batch = max(1, field.rows // 4)
+    whole: Rung | None = None
     for first in range(0, coordinates.size, batch):
         some = coordinates[first : first + batch]
-        look = first_look(field, _displacements(steps, some)).slopes
-        bar = look.bar
+        rung = first_look(field, _displacements(steps, some))
+        whole = rung if coordinates.size <= batch else None
+        look, bar = rung.slopes, rung.slopes.bar
         known = np.isfinite(bar)
         value = look.central if known.all() else np.where(known, look.central, 0.0)
         bar = bar if known.all() else np.where(known, bar, np.inf)
         numeric.put(some, Estimate.smooth(value, bar).scaled(1.0 / steps[some]))
+    return _Looked(coordinates, whole)
 
 
-def _improve(task: Task, field: Field, analytic: dict[str, Array], measured: Measured) -> int:
+def _improve(task: Task, field: Field, analytic: dict[str, Array], measured: Measured, looked: _Looked) -> int:
     """Climb or descend the ladder for the columns whose bar is too wide for the tolerance; says how many there were."""
     steps, numeric, tolerance = task.steps, measured.estimate, measured.tolerance
     rows = _missed(task, analytic, measured)
@@ -113,7 +132,7 @@ def _improve(task: Task, field: Field, analytic: dict[str, Array], measured: Mea
         some = rows[first : first + batch]
         displacements = _displacements(steps, some)
         goal = Goal(0.5 * tolerance[some] * steps[some, None], 0.5 * task.tolerance.relative)
-        better = refine(field, displacements, first_look(field, displacements), goal)
+        better = refine(field, displacements, looked.at(field, displacements, some), goal)
         numeric.put(some, better.scaled(1.0 / steps[some]))
     return rows.size
 

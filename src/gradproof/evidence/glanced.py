@@ -104,15 +104,15 @@ def glance_columns(task: Task, field: Field, analytic: dict[str, Array]) -> Glan
     doubtful = np.zeros(count, dtype=bool)
     scales = block_scales(task, analytic)
     strictness, unimportant = _strictness(task), unimportant_changes(task)
-    batch, piece = max(1, field.rows // 2), max(1, PIECE // max(1, field.value.size))
+    batch, piece = max(1, (field.rows - 1) // 2), max(1, PIECE // max(1, field.value.size))
     for first in range(0, count, batch):
-        up, down = sample_columns(field, steps, slice(first, min(first + batch, count)))
+        up, down, middle = sample_columns(field, steps, slice(first, min(first + batch, count)))
         for leaf in task.program.inputs:
             scale = scales[leaf.path]
             for start in range(max(first, leaf.start), min(first + batch, leaf.stop), piece):
                 rows = slice(start, min(start + piece, first + batch, leaf.stop))
                 own, length = slice(rows.start - first, rows.stop - first), steps[rows, None]
-                seen = glance_at(field, up[own], down[own], strictness)
+                seen = glance_at(field, up[own], down[own], middle, strictness)
                 slope[rows] = seen.slope
                 sure = _surely(task, seen, [one[rows] for one in analytic.values()], length, scale)
                 left = np.flatnonzero(~sure)

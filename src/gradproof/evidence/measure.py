@@ -18,6 +18,7 @@ from gradproof.reference.estimate import Estimate, Kind
 from gradproof.reference.field import by_leaf
 from gradproof.reference.glance import PROBE, Glance, glance_sums
 from gradproof.reference.ladder import Goal, first_look, refine
+from gradproof.reference.stencil import SHORT
 from gradproof.reference.steps import random_direction, signed, step_exponent
 from gradproof.sizes import size_of
 
@@ -128,17 +129,18 @@ class _Glances:
 
 
 def _glance(task: Task, probe: Probe) -> _Glances:
-    found: list[Glance | None] = []
+    found: list[Glance | None] = [None] * len(task.program.inputs)
+    moved = [(i, leaf) for i, leaf in enumerate(task.program.inputs) if probe.direction[leaf.span].any()]
+    strictness = PROBE.within(task.tolerance.finest)
+    batch = max(1, SHORT // (task.program.point.size + task.program.value.size))
     suspicious = False
-    for leaf in task.program.inputs:
-        if not probe.direction[leaf.span].any():
-            found.append(None)
-            continue
-        seen, bends = glance_sums(
-            task.reference, probe.cotangent, part(probe.direction, leaf), PROBE.within(task.tolerance.finest)
-        )
-        found.append(seen)
-        suspicious |= probe.way == "both" and (bends or _may_hide(task, leaf))
+    for first in range(0, len(moved), batch):
+        some = moved[first : first + batch]
+        rows = np.concatenate([part(probe.direction, leaf) for _, leaf in some])
+        seen = glance_sums(task.reference, probe.cotangent, rows, strictness)
+        for (i, leaf), (glance, bends) in zip(some, seen, strict=True):
+            found[i] = glance
+            suspicious |= probe.way == "both" and (bends or _may_hide(task, leaf))
     return _Glances(found, suspicious)
 
 

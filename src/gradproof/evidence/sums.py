@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from gradproof.contracts.linear import check_linear, combination, loudness
 from gradproof.evidence.gathered import Task, restricted
 from gradproof.norms import dot, largest, rms
 from gradproof.program import Array, Leaf
+from gradproof.reference.stencil import SHORT
 from gradproof.result import Finding
 from gradproof.sizes import size_of
 
@@ -62,28 +64,29 @@ def part(vector: Array, leaf: Leaf) -> Array:
 
 
 def pulls(task: Task, drawn: list[Probe]) -> tuple[list[Sums], tuple[Finding, ...]]:
-    """J^T w for every probe and output leaf, one at a time and summed up at once, so that memory stays a few vectors
-    whatever the number of leaves; and the contract on the pulls. One combination of all cotangents rides along."""
+    """J^T w for every probe and output leaf, each summed up at once, so that memory stays a few vectors whatever the
+    number of leaves; and the contract on the pulls. One combination of all cotangents rides along."""
     program = task.program
-    scale = loudness(program)
-    weights = iter(combination(len(drawn) * len(program.outputs), task.generator))
-    expected: Array | None = None
+    pairs = [(probe, o, output) for probe in drawn for o, output in enumerate(program.outputs)]
+    weights = combination(len(pairs), task.generator) * loudness(program).quiet
     mixed = np.zeros((1, program.value.size))
-    sums: list[Sums] = []
-    for probe in drawn:
-        found = _empty(task)
-        for o, output in enumerate(program.outputs):
-            gradient = _pulled(task, probe, (o, output), found)
-            weight = next(weights) * scale.quiet
-            gradient *= weight
-            expected = gradient if expected is None else np.add(expected, gradient, out=expected)
-            mixed[0, output.span] += weight * probe.cotangent[output.span]
-        sums.append(found)
+    for weight, (probe, _, output) in zip(weights, pairs, strict=True):
+        mixed[0, output.span] += weight * probe.cotangent[output.span]
+    linear = [mixed] if "linear" in task.contracts else []
+    gradients = _each(task, program.pull, chain(_loud(task, pairs), linear), len(pairs) + len(linear))
+    expected: Array | None = None
+    sums = {id(probe): _empty(task) for probe in drawn}
+    for weight, (probe, o, _) in zip(weights, pairs, strict=True):
+        gradient = next(gradients)
+        _enter(task, probe, o, gradient, sums[id(probe)])
+        gradient *= weight
+        expected = gradient if expected is None else np.add(expected, gradient, out=expected)
     del gradient  # at a million coordinates every vector counts
     assert expected is not None
-    if "linear" not in task.contracts:
-        return sums, ()
-    return sums, check_linear(program, mixed[0], program.pull(mixed)[0], expected, task.tolerance, task.nondet_tol)
+    found = [sums[id(probe)] for probe in drawn]
+    if not linear:
+        return found, ()
+    return found, check_linear(program, mixed[0], next(gradients), expected, task.tolerance, task.nondet_tol)
 
 
 def pushes(task: Task, drawn: list[Probe]) -> list[Sums]:
@@ -118,29 +121,38 @@ def sums_of(task: Task, mode: str, probe: Probe) -> Sums:
     if mode == "forward":
         return _pushed(task, probe)
     found = _empty(task)
-    for o, output in enumerate(task.program.outputs):
-        if probe.cotangent[output.span].any():
-            _pulled(task, probe, (o, output), found)
+    pairs = [(probe, o, one) for o, one in enumerate(task.program.outputs) if probe.cotangent[one.span].any()]
+    for (_, o, _), gradient in zip(pairs, _each(task, task.program.pull, _loud(task, pairs), len(pairs)), strict=True):
+        _enter(task, probe, o, gradient, found)
     return found
 
 
-def _pulled(task: Task, probe: Probe, numbered: tuple[int, Leaf], into: Sums) -> Array:
-    """J^T w for one output leaf, entered into the sums of all input leaves."""
-    o, output = numbered
+def _each(task: Task, run: Callable[[Array], Array], rows: Iterable[Array], count: int) -> Iterator[Array]:
+    """What each row gives: short ones all at once, others one after the other."""
+    if 1 < count <= SHORT // (task.program.point.size + task.program.value.size):
+        yield from run(np.concatenate(list(rows)))
+    else:
+        for row in rows:
+            yield run(row)[0]
+
+
+def _loud(task: Task, pairs: Sequence[tuple[Probe, int, Leaf]]) -> Iterator[Array]:
     loud = loudness(task.program).loud
-    gradient: Array = task.program.pull(loud * part(probe.cotangent, output))[0]
-    gradient /= loud
+    return (loud * part(probe.cotangent, output) for probe, _, output in pairs)
+
+
+def _enter(task: Task, probe: Probe, o: int, gradient: Array, into: Sums) -> None:
+    """J^T w for one output leaf, loud, into the sums of all input leaves."""
+    gradient /= loudness(task.program).loud
     for i, leaf in enumerate(task.program.inputs):
         into.enter((i, o), probe.direction[leaf.span], gradient[leaf.span])
-    return gradient
 
 
 def _pushed(task: Task, probe: Probe) -> Sums:
     found = _empty(task)
-    for i, leaf in enumerate(task.program.inputs):
-        if not probe.direction[leaf.span].any():
-            continue
-        tangent = task.program.push(part(probe.direction, leaf))[0]
+    moved = [(i, leaf) for i, leaf in enumerate(task.program.inputs) if probe.direction[leaf.span].any()]
+    rows = (part(probe.direction, leaf) for _, leaf in moved)
+    for (i, leaf), tangent in zip(moved, _each(task, task.program.push, rows, len(moved)), strict=True):
         length = max(largest(probe.direction[leaf.span]), 1e-300)
         for o, output in enumerate(task.program.outputs):
             found.enter((i, o), probe.cotangent[output.span], tangent[output.span], length)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from gradproof.norms import rms, rows_weighed
 from gradproof.program import Array, Program
 from gradproof.reference.field import Field, by_leaf, field_of
-from gradproof.reference.stencil import FLOOR_FACTOR, sample
+from gradproof.reference.stencil import FLOOR_FACTOR, sample_around
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,43 +76,47 @@ class Glance:
 
 @np.errstate(invalid="ignore", over="ignore")
 def glance(field: Field, displacements: Array, strictness: Strictness) -> Glance:
-    up, down = sample(field, displacements, (1.0,))
-    return glance_at(field, up, down, strictness)
+    return glance_at(field, *sample_around(field, displacements), strictness)
 
 
 @np.errstate(invalid="ignore", over="ignore")
-def glance_at(field: Field, up: Array, down: Array, strictness: Strictness) -> Glance:
-    """The same from the values one step up and one step down (k, M). The first are overwritten."""
+def glance_at(field: Field, up: Array, down: Array, middle: Array, strictness: Strictness) -> Glance:
+    """The same from the values one step up, one step down (k, M) and between. The first are overwritten."""
     slope = _halved(up - down)
     # In place, because these may be a Jacobian, or vectors of a million.
     bend = up
     bend += down
-    bend -= field.value
-    bend -= field.value
+    bend -= middle
+    bend -= middle
     np.abs(bend, out=bend)
     return Glance(slope, bend, FLOOR_FACTOR * field.floor, strictness)
 
 
 @np.errstate(invalid="ignore", over="ignore")
-def glance_sums(program: Program, cotangent: Array, displacement: Array, strictness: Strictness) -> tuple[Glance, bool]:
-    """The same for the sums over each output leaf, along one displacement (1, N); and whether any output, by itself,
+def glance_sums(
+    program: Program, cotangent: Array, displacements: Array, strictness: Strictness
+) -> list[tuple[Glance, bool]]:
+    """The same for the sums over each output leaf, along each displacement (k, N); and whether any output, by itself,
     bends so much that there may be a kink."""
     field = field_of(program)
-    up, down = sample(field, displacement, (1.0,))
+    up, down, middle = sample_around(field, displacements)
     slope = _halved(up - down)
     bend = up
     bend += down
-    bend -= field.value
-    bend -= field.value
-    suspicious = any(
-        _suspicious(slope[0, leaf.span], bend[0, leaf.span], field.floor[leaf.span]) for leaf in program.outputs
-    )
-    sums = [
-        [rows_weighed(rows[:, leaf.span], cotangent[leaf.span])[0] for leaf in program.outputs]
-        for rows in (slope, bend)
+    bend -= middle
+    bend -= middle
+    suspicious = [
+        any(_suspicious(slope[k, leaf.span], bend[k, leaf.span], field.floor[leaf.span]) for leaf in program.outputs)
+        for k in range(len(displacements))
     ]
+    slopes, bends = (
+        np.stack([rows_weighed(rows[:, leaf.span], cotangent[leaf.span]) for leaf in program.outputs], axis=1)
+        for rows in (slope, bend)
+    )
     floor = FLOOR_FACTOR * by_leaf(program, cotangent).floor
-    return Glance(np.array([sums[0]]), np.abs(np.array([sums[1]])), floor, strictness), suspicious
+    return [
+        (Glance(slopes[[k]], np.abs(bends[[k]]), floor, strictness), suspicious[k]) for k in range(len(displacements))
+    ]
 
 
 def _halved(rise: Array) -> Array:

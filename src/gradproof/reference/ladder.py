@@ -48,6 +48,10 @@ class Rung:
         still: NDArray[np.bool_] = (self.slopes.central == 0) & (self.slopes.bar <= ROUNDED * self.floor)
         return still
 
+    def of_rows(self, rows: NDArray[np.intp]) -> Rung:
+        taken = {field.name: getattr(self.slopes, field.name)[rows] for field in fields(Slopes)}
+        return Rung(self.exponent, Slopes(**taken), self.floor[rows])
+
 
 def first_look(field: Field, displacements: Array) -> Rung:
     """Four evaluations a direction, at the step where truncation and rounding are expected to balance."""
@@ -135,7 +139,7 @@ def _walk(
     question: Question, look: Rung, rows: NDArray[np.intp], stretches: Sequence[Sequence[int]], result: Estimate
 ) -> None:
     """Evaluate further rungs for some rows, stretch by stretch, and write the better estimates into `result`."""
-    rungs = [_rows_of(look, rows)]
+    rungs = [look.of_rows(rows)]
     for stretch in stretches:
         if not rows.size:
             return
@@ -151,13 +155,8 @@ def _walk(
         settled = goal.met(chosen.value, chosen.bar) & ((chosen.kind == Kind.SMOOTH) | (chosen.kind == Kind.NEAR))
         settled |= np.logical_and.reduce([rung.unchanged for rung in rungs])
         resolved = settled.all(axis=1)
-        rungs = [_rows_of(rung, np.flatnonzero(~resolved)) for rung in rungs]
+        rungs = [rung.of_rows(np.flatnonzero(~resolved)) for rung in rungs]
         rows = rows[~resolved]
-
-
-def _rows_of(rung: Rung, rows: NDArray[np.intp]) -> Rung:
-    taken = {field.name: getattr(rung.slopes, field.name)[rows] for field in fields(Slopes)}
-    return Rung(rung.exponent, Slopes(**taken), rung.floor[rows])
 
 
 def _rung(field: Field, displacements: Array, exponent: int) -> Rung:

@@ -35,6 +35,9 @@ MISSTEP_FACTOR, MISSTEP_SIDED, MISSTEP = 2.0, 8.0, 0.25
 # Noise and floor act on a slope through the smallest step.
 PER_STEP = 1.0 / TWO[-1]
 
+# Rows of so many numbers in all, inputs and outputs, go into one batch.
+SHORT = 2**16
+
 
 @dataclass(frozen=True, slots=True)
 class Slopes:
@@ -79,15 +82,31 @@ def sample(field: Field, displacements: Array, steps: tuple[float, ...]) -> Arra
     return result
 
 
-def sample_columns(field: Field, steps: Array, columns: slice) -> tuple[Array, Array]:
-    """The values where single coordinates of the point are moved by their step, up and down: (k, M) each."""
-    chosen = np.arange(columns.start, columns.stop)
-    points = np.empty((2, chosen.size, field.point.size))
+def sample_around(field: Field, displacements: Array) -> tuple[Array, Array, Array]:
+    """f(x + d), f(x - d) and f(x): (k, M) each but the last. Short rows are all run in one batch, f(x) among them: it
+    may round in another way than a plain call does."""
+    count, size = displacements.shape
+    if (2 * count + 1) * (size + field.value.size) > SHORT:
+        up, down = sample(field, displacements, (1.0,))
+        return up, down, field.value
+    points = np.empty((2 * count + 1, size))
+    np.add(field.point, displacements, out=points[:count])
+    np.subtract(field.point, displacements, out=points[count:-1])
+    points[-1] = field.point
+    values = field.values(points)
+    return values[:count], values[count:-1], values[-1]
+
+
+def sample_columns(field: Field, steps: Array, columns: slice) -> tuple[Array, Array, Array]:
+    """The values where single coordinates of the point are moved by their step, up and down: (k, M) each; and where
+    none is."""
+    count, chosen = columns.stop - columns.start, np.arange(columns.start, columns.stop)
+    points = np.empty((2 * count + 1, field.point.size))
     points[:] = field.point
-    points[0, np.arange(chosen.size), chosen] += steps[columns]
-    points[1, np.arange(chosen.size), chosen] -= steps[columns]
-    up, down = field.values(points.reshape(-1, field.point.size)).reshape(2, chosen.size, -1)
-    return up, down
+    points[np.arange(count), chosen] += steps[columns]
+    points[np.arange(count, 2 * count), chosen] -= steps[columns]
+    values = field.values(points)
+    return values[:count], values[count:-1], values[-1]
 
 
 def spread_of_residual(ratio: float) -> float:

@@ -13,6 +13,7 @@ import torch
 
 from gradproof.errors import OutputsChanged, Unsupported
 from gradproof.program import Array, Skipped
+from gradproof.torch.batchrules import at_once
 from gradproof.torch.captured import put_back
 from gradproof.torch.forms import MKLDNN, Forms, Meaning
 from gradproof.torch.leaves import Layout, dtype_name
@@ -117,13 +118,9 @@ class UserCall:
         return self._outputs.leaves_of(result)
 
     def many(self, leaves: Tensors) -> Tensors:
-        count = len(self._learned.layout.leaves)
-        if count == 0:
+        if not self._learned.layout.leaves:
             return ()
-        if count == 1:  # vmap spends noticeably less on a bare tensor than on a tuple of one
-            return (torch.vmap(lambda *row: self.one(row)[0], randomness="same")(*leaves),)
-        values: Tensors = torch.vmap(lambda *row: tuple(self.one(row)), randomness="same")(*leaves)
-        return values
+        return at_once(self.one, leaves)
 
     def point(self) -> Array:
         """The coordinates of the user's own arguments."""

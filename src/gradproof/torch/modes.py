@@ -12,7 +12,8 @@ import torch
 from torch.autograd import forward_ad
 
 from gradproof.errors import OutputsChanged, Unsupported, first_line
-from gradproof.torch.batchrules import by_rules, vmap_of_autograd
+from gradproof.program import Leaf
+from gradproof.torch.batchrules import at_once_in_autograd, by_rules
 
 # How torch (2.x) says that a mode does not exist, as far as the type of the exception does not tell.
 _NO_REVERSE = re.compile(
@@ -34,25 +35,23 @@ def reverse(
     *,
     create_graph: bool = False,
     retain_graph: bool = True,
-    is_grads_batched: bool = False,
+    batched: bool = False,
 ) -> list[torch.Tensor | None]:
     """J^T w through the graph that made `values` from `points`, of any layout. Where no value depends on it: None.
     A value whose cotangent is None is left out."""
     pairs = [(value, w) for value, w in zip(values, cotangents, strict=True) if value.requires_grad and w is not None]
     if not pairs:
         return [None] * len(points)
-    try:
-        return list(
-            torch.autograd.grad(
-                [value for value, _ in pairs],
-                points,
-                [w for _, w in pairs],
-                create_graph=create_graph,
-                retain_graph=retain_graph,
-                allow_unused=True,
-                is_grads_batched=is_grads_batched,
-            )
+    kept = [value for value, _ in pairs]
+
+    def pull(given: Sequence[torch.Tensor]) -> Sequence[torch.Tensor | None]:
+        return torch.autograd.grad(
+            kept, points, given, create_graph=create_graph, retain_graph=retain_graph, allow_unused=True
         )
+
+    try:
+        given = [w for _, w in pairs]
+        return list(at_once_in_autograd(pull, given) if batched else pull(given))
     except (NotImplementedError, RuntimeError) as error:
         if _NO_REVERSE.search(str(error)):
             raise Unsupported(first_line(error)) from error
@@ -82,18 +81,12 @@ def forward_along(
     run: Callable[[Sequence[torch.Tensor]], Sequence[torch.Tensor]],
     points: Sequence[torch.Tensor],
     tangents: Sequence[torch.Tensor],
-    values: Sequence[torch.Tensor],
-) -> tuple[torch.Tensor, ...]:
+) -> Sequence[torch.Tensor | None]:
     """J u for a batch of u at one point: an operator without a batching rule needs none for its value."""
-
-    def push(*row: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        found = forward(run, [point.detach().clone() for point in points], row)
-        pairs = zip(found, values, strict=True)
-        return tuple(torch.zeros_like(value) if one is None else one for one, value in pairs)
-
     with by_rules():
-        batch: tuple[torch.Tensor, ...] = vmap_of_autograd()(push)(*tangents)
-    return batch
+        return at_once_in_autograd(
+            lambda row: forward(run, [point.detach().clone() for point in points], row), tangents
+        )
 
 
 @functools.cache
@@ -121,3 +114,14 @@ def unsupported_in_double() -> Iterator[None]:
         yield
     except Exception as error:
         raise Unsupported(f"does not run in float64: {type(error).__name__}: {first_line(error)}") from error
+
+
+def refuse_others(outputs: Sequence[Leaf], wide: Sequence[Leaf]) -> None:
+    """A function that returns something else for float64 arguments is another function."""
+    for leaf, wider in zip(outputs, wide, strict=False):
+        if wider.dtype not in ("float64", "complex128"):
+            raise Unsupported(f"{wider.path} stays {wider.dtype} when all arguments are float64")
+        if (leaf.path, leaf.shape, leaf.is_complex) != (wider.path, wider.shape, wider.is_complex):
+            raise Unsupported(f"{leaf.path} is another kind of output when all arguments are float64")
+    if len(wide) != len(outputs):
+        raise Unsupported("there are other outputs when all arguments are float64")

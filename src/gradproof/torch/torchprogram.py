@@ -8,16 +8,19 @@ from functools import cached_property
 import numpy as np
 import torch
 
-from gradproof.batching import ELEMENTS, FEW_VALUES, Known, Lane, Runner, Way, Work, outside
+from gradproof.batching import ELEMENTS, Known, Lane, Runner, Way, Work, outside
 from gradproof.errors import Unsupported, first_line
 from gradproof.program import Array, Leaf, Skipped, Tally, read_only
 from gradproof.torch.calls import Call, UserCall, double
 from gradproof.torch.gradientcall import GradientCall
 from gradproof.torch.graph import Graph, forwardless, trace
 from gradproof.torch.leaves import rows_of
-from gradproof.torch.looping import evaluate_each
-from gradproof.torch.modes import forward, forward_along, reverse, unsupported_in_double
+from gradproof.torch.looping import evaluate_each, gives
+from gradproof.torch.modes import forward, forward_along, refuse_others, reverse, unsupported_in_double
 from gradproof.torch.purity import Modes, Purity, move_on, streams
+
+# Fewer rows than this run one by one: a batch of calls costs as much as some of them, one of reverse passes as one.
+FEW, TWO = 8, 2
 
 
 class TorchProgram:
@@ -35,6 +38,8 @@ class TorchProgram:
         self._graph_note = ""
         self._quiet: bool | None = None
         self._wide: TorchProgram | None = None
+        self.pulled: tuple[Array, Array] | None = None
+        self.terms: tuple[float, ...] = ()  # see `sizes`
         self._reusable = True
         self.used = False  # whether a reverse pass has gone through the graph
         with self.whole:
@@ -51,10 +56,11 @@ class TorchProgram:
         self.value = read_only(value)
         most = max(1, ELEMENTS // max(1, point.size + value.size))
         roundoff = max(call.inputs.roundoff, call.outputs.roundoff)
+        few = FEW if parent is None else TWO
         self._lanes = {
-            "values": Lane("values", most, roundoff, FEW_VALUES, known=Known(point, self.value)),
-            "pull": Lane("pull", most, roundoff),
-            "push": Lane("push", most, roundoff),
+            "values": Lane("values", most, roundoff, few, known=Known(point, self.value)),
+            "pull": Lane("pull", most, roundoff, TWO),
+            "push": Lane("push", most, roundoff, TWO),
         }
         if self._streams:
             self._lanes["values"].refuse("the function draws random numbers")
@@ -67,6 +73,13 @@ class TorchProgram:
     def known(self) -> Known | None:
         """A cotangent that was pulled alone, and its gradient."""
         return self._lanes["pull"].known
+
+    def remember(self, cotangent: Array, gradients: Sequence[torch.Tensor | None]) -> None:
+        """Somebody has pulled a cotangent of all outputs alone: nobody else needs to."""
+        result = np.empty(self._point.size)
+        self.call.inputs.write_single(self.call.forms.gradients(gradients), result)
+        self.pulled = (cotangent, result)
+        self._lanes["pull"].remember(cotangent[None], result[None])
 
     @property
     def pulled_twice(self) -> bool:
@@ -193,13 +206,7 @@ class TorchProgram:
             return self
         with unsupported_in_double():
             wide = TorchProgram(call, self.name, self._point, self.tally)
-        for leaf, wider in zip(self.outputs, wide.outputs, strict=False):
-            if wider.dtype not in ("float64", "complex128"):
-                raise Unsupported(f"{wider.path} stays {wider.dtype} when all arguments are float64")
-            if (leaf.path, leaf.shape, leaf.is_complex) != (wider.path, wider.shape, wider.is_complex):
-                raise Unsupported(f"{leaf.path} is another kind of output when all arguments are float64")
-        if len(wide.outputs) != len(self.outputs):
-            raise Unsupported("there are other outputs when all arguments are float64")
+        refuse_others(self.outputs, wide.outputs)
         return wide
 
     def _refuse_dead_ends(self) -> None:
@@ -224,27 +231,20 @@ class TorchProgram:
         self.raised = self.raised or failed
 
     def _same_without_graph(self, value: Array) -> bool:
-        """Whether the function gives bitwise its value on a row of a larger buffer when nothing requires grad; `value`
-        gets what it gives. If not (it looks at grad mode, or at its input's storage), the loop gives it fresh tensors
-        that require grad."""
+        """See `gives`; `value` gets what it gives."""
         rows = self._point[None]
         if self._lanes["values"].most > 1:
             rows = np.concatenate([np.full_like(rows, np.nan), rows])
         self.tally.evaluations += 1
-        try:
-            with self.scope, torch.no_grad():
-                values = self.call.one([tensor[-1] for tensor in self.call.inputs.tensors(rows)])
-                self.call.outputs.write_single(values, value)
-        except Exception:  # noqa: BLE001  whatever it is, it does not happen in the user's own call
-            return False
-        return bool((value == self.value).all()) or np.array_equal(value, self.value, equal_nan=True)
+        with self.scope:
+            return gives(self.call, rows, self.value, value)
 
     def _pull_many(self, rows: Array, into: Array) -> None:
         if not self._reusable:
             self._retrace()
         self.used = True
         cotangents = self.call.outputs.tensors(rows)
-        gradients = reverse(self.traced.values, self.traced.points, cotangents, is_grads_batched=True)
+        gradients = reverse(self.traced.values, self.traced.points, cotangents, batched=True)
         self.call.inputs.write(self.call.forms.gradients(gradients), into)
         self.tally.pulls += len(rows)
 
@@ -283,7 +283,7 @@ class TorchProgram:
         self.tally.pushes += len(rows)
 
     def _push_tangents(self, rows: Array, into: Array) -> None:
-        tangents = forward_along(self.call.one, self.traced.points, self.call.inputs.tensors(rows), self.traced.values)
+        tangents = forward_along(self.call.one, self.traced.points, self.call.inputs.tensors(rows))
         self.call.outputs.write(tangents, into)
         self.tally.pushes += len(rows)
 

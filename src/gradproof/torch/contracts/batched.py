@@ -13,8 +13,8 @@ from gradproof.errors import GradcheckError
 from gradproof.program import Spot
 from gradproof.reference.steps import signed
 from gradproof.result import Finding, Place, Verdict
-from gradproof.torch.batchrules import vmap_of_autograd
-from gradproof.torch.contracts.pulls import Gradients, numbers, pull, random_cotangents
+from gradproof.torch.batchrules import at_once_in_autograd
+from gradproof.torch.contracts.pulls import Gradients, close, numbers, pull, random_cotangents
 from gradproof.torch.torchprogram import TorchProgram
 
 REVERSE = "gradcheck or gradgradcheck failed while testing batched gradient computation"
@@ -78,19 +78,19 @@ def check_batched_push(program: TorchProgram, generator: np.random.Generator) ->
             drawn = program.call.inputs.single(signed(generator, program.point.size))
             tangent = program.call.forms.arguments(drawn)[i]
 
-            def push(tangent: torch.Tensor, i: int = i) -> tuple[torch.Tensor, ...]:
-                return _push(program, points, i, tangent)
+            def push(row: Sequence[torch.Tensor], i: int = i) -> tuple[torch.Tensor, ...]:
+                return _push(program, points, i, row[0])
 
-            alone = push(tangent)
+            alone = push([tangent])
             tangents = [factor * tangent for factor in MULTIPLES]
             try:
-                batched = vmap_of_autograd()(push)(torch.stack(tangents))
+                batched = at_once_in_autograd(push, [torch.stack(tangents)])
             except RuntimeError as error:
                 raise GradcheckError(_raised(FORWARD, error, "check_batched_forward_grad=False")) from error
             for k, output in enumerate(program.outputs):
                 if _agree(batched[k], [factor * alone[k] for factor in MULTIPLES]):
                     continue
-                if not _agree(batched[k], [push(tangent)[k] for tangent in tangents]):
+                if not _agree(batched[k], [push([tangent])[k] for tangent in tangents]):
                     place = Place(Spot(output.path), Spot(leaf.path))
                     hint = "Look for operations in jvp that mix the rows of a batch, or write a vmap rule."
                     return (Finding("vmap", Verdict.WRONG, place, _differs(FORWARD, output.path), hint),)
@@ -115,7 +115,7 @@ def _agree(batched: torch.Tensor | None, looped: Sequence[torch.Tensor | None]) 
             other = single if together is None else together
             if other is not None and other.count_nonzero():
                 return False
-        elif not torch.allclose(together, single, equal_nan=True):
+        elif not close(together, single):
             return False
     return True
 

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from gradproof.reference.steps import signed
+from gradproof.torch.batchrules import at_once_in_autograd
 from gradproof.torch.graph import Graph
 from gradproof.torch.sparse import opened
 from gradproof.torch.subclasses import plain
@@ -58,6 +59,11 @@ def same(one: torch.Tensor, other: torch.Tensor) -> bool:
     return torch.equal(numbers(one), numbers(other))
 
 
+def close(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """As `torch.allclose`, which takes long to say so of equal ones."""
+    return torch.equal(one, other) or torch.allclose(one, other, equal_nan=True)
+
+
 def spread(before: torch.Tensor | None, after: torch.Tensor | None) -> float:
     """How far two gradients are apart; one that is not there is zero, and NaN is like NaN."""
     if before is None and after is None:
@@ -89,12 +95,9 @@ def _grad(
         return [None] * len(graph.points)
     with torch.enable_grad():
         values = [graph.values[i] if through is None else through(i, graph.values[i]) for i in kept]
-    gradients: Gradients = torch.autograd.grad(
-        values,
-        graph.points,
-        [cotangents[i] for i in kept],
-        retain_graph=True,
-        allow_unused=True,
-        is_grads_batched=batched,
-    )
-    return gradients
+
+    def run(given: Sequence[torch.Tensor]) -> Gradients:
+        return torch.autograd.grad(values, graph.points, given, retain_graph=True, allow_unused=True)
+
+    given = [cotangents[i] for i in kept]
+    return at_once_in_autograd(run, given) if batched else run(given)

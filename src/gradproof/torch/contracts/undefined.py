@@ -13,7 +13,7 @@ from gradproof.errors import GradcheckError
 from gradproof.program import Spot
 from gradproof.reference.steps import signed
 from gradproof.result import Finding, Place, Verdict
-from gradproof.torch.contracts.pulls import Gradients, numbers, pull
+from gradproof.torch.contracts.pulls import Gradients, close, numbers, pull
 from gradproof.torch.contracts.subject import Subject
 from gradproof.torch.torchprogram import TorchProgram
 
@@ -111,7 +111,7 @@ def _same(gradient: torch.Tensor | None, wanted: torch.Tensor | None) -> bool:
     if gradient is None or wanted is None:
         other = wanted if gradient is None else gradient
         return other is None or not other.numel() or float(other.abs().max()) <= ROUNDING
-    return torch.allclose(gradient, wanted, equal_nan=True)
+    return close(gradient, wanted)
 
 
 def check_undefined_tangents(

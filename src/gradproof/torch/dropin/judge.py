@@ -19,13 +19,14 @@ from gradproof.errors import (
     UndecidedWarning,
     Unsupported,
 )
+from gradproof.reference.steps import signed
 from gradproof.result import Comparison, Cost, Finding, Result, Verdict
 from gradproof.settings import Effort, Tolerance
 from gradproof.torch.contracts.any_cotangent import check_any_cotangent
 from gradproof.torch.contracts.attributes import check_looks, check_returned
 from gradproof.torch.contracts.batched import check_batched_pull, check_batched_push
 from gradproof.torch.contracts.patterns import check_patterns
-from gradproof.torch.contracts.pulls import Gradients, random_cotangents
+from gradproof.torch.contracts.pulls import Gradients
 from gradproof.torch.contracts.reentrant import WORDS as NOT_REENTRANT
 from gradproof.torch.contracts.reentrant import check_reentrant
 from gradproof.torch.contracts.subject import First, Subject
@@ -74,11 +75,13 @@ def judge(case: Case) -> Result:
     program, options = case.program, case.options
     gradients: Gradients = [None] * len(program.inputs)
     generator = np.random.default_rng(seed())
-    cotangents = random_cotangents(program, generator)
+    mixed = signed(generator, program.value.size)
+    cotangents = program.call.outputs.single(mixed)
     if options.check_backward_ad:
         with program.scope:
             gradients, findings = check_reentrant(program, cotangents, options.nondet_tol)
             _raise_for(findings, case)
+            program.remember(mixed, gradients)
             returned = check_returned(program)
             _raise_for(returned if options.check_grad_dtypes else (), case)
     result = _judge_derivatives(case)
@@ -98,7 +101,7 @@ def _judge_contracts(
         _raise_for(check_batched_push(program, generator), case)
     if not options.check_backward_ad:
         return
-    if options.check_batched_grad:
+    if options.check_batched_grad and not program.pulled_twice:  # else a batch was held against a single pull already
         _raise_for(check_batched_pull(program, cotangents, gradients, generator), case)
     _raise_for(check_looks(program, gradients), case)
     _raise_for(check_zero(program, options.meaning), case)

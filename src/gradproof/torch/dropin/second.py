@@ -10,6 +10,7 @@ import torch
 
 from gradproof.errors import Unsupported
 from gradproof.reference.steps import signed
+from gradproof.sizes import terms_of_gradient
 from gradproof.torch.dropin.entry import as_tuple
 from gradproof.torch.dropin.gradcheck import traced, verdict
 from gradproof.torch.dropin.judge import Case
@@ -64,7 +65,15 @@ def gradgradcheck(
         gradient = program.gradient_at(cotangents)
     except Unsupported as missing:
         raise (missing.__cause__ or RuntimeError(str(missing))) from None
+    gradient.terms = _terms(program, cotangents)
     return verdict(Case(func, gradient, options), raise_exception=raise_exception)
+
+
+def _terms(program: TorchProgram, cotangents: Sequence[torch.Tensor | None]) -> tuple[float, ...]:
+    """What the gradients are made of may cancel: see `sizes`."""
+    vector = np.empty(program.value.size)
+    program.call.outputs.write_single(cotangents, vector)
+    return terms_of_gradient(program, vector)
 
 
 def _check_switches(forward: bool, reverse: bool, undefined: bool, batched: bool) -> None:  # noqa: FBT001
