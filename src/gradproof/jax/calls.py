@@ -15,7 +15,7 @@ import jax
 import numpy as np
 
 from gradproof.errors import Unsupported
-from gradproof.jax.leaves import Arrays, Layout, conjugated, differentiable
+from gradproof.jax.leaves import Arrays, Layout, as_array, conjugated, differentiable
 from gradproof.jax.modes import translated
 from gradproof.jax.outputs import Outputs, no_tangent
 from gradproof.jax.tree import Tree, flatten, rebuild
@@ -245,11 +245,6 @@ def joined(first: Layout, second: Layout) -> Layout:
 
 def _renamed(layout: Layout, word: str) -> Layout:
     return Layout(leaves([(f"{word}({leaf.path})", leaf.shape, leaf.dtype) for leaf in layout.leaves]), layout.dtypes)
-
-
-def as_array(value: Any) -> Any:
-    """A leaf that is differentiated may be an array of JAX or NumPy, or a number."""
-    return value if isinstance(value, jax.Array) else jax.numpy.asarray(value)
 
 
 def double(value: Any) -> Any:

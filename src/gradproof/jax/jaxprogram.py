@@ -60,7 +60,7 @@ class JaxProgram:
         self._no_push: Unsupported | None = None
         with scope:
             self._runs = Runs(call, point, tally, Shelf(call, scope.width), plain)
-            values = self._runs.one(self._runs.arrays)
+            values = self._runs.first()
             draws = scope.moved()
         self.tally.evaluations += 1
         self.inputs: tuple[Leaf, ...] = call.inputs.leaves

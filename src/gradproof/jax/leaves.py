@@ -41,7 +41,11 @@ class Layout:
 
     def single(self, row: Array) -> list[Any]:
         """One vector -> one array for each leaf, as the user's function expects them."""
-        return [jnp.asarray(one[0]) for one in self.arrays(row[None])]
+        return [jnp.asarray(one) for one in self.plain(row)]
+
+    def plain(self, row: Array) -> list[Any]:
+        """The same as NumPy arrays, which is all that a compiled function needs."""
+        return [one[0] for one in self.arrays(row[None])]
 
     def arrays(self, rows: Array, more: Array | None = None) -> list[Any]:
         """(k, size) -> for each leaf an array (k, *shape) of its dtype; with more rows at the end, where there are any.
@@ -84,6 +88,11 @@ def conjugated(arrays: Arrays) -> list[Any]:
 def differentiable(value: object) -> bool:
     """Whether this is an array with coordinates. Integers, booleans and random keys have none."""
     return isinstance(value, (jax.Array, np.ndarray, np.generic)) and bool(jnp.issubdtype(value.dtype, jnp.inexact))
+
+
+def as_array(value: Any) -> Any:
+    """A leaf may be an array of JAX or NumPy, or a number."""
+    return value if isinstance(value, jax.Array) else jnp.asarray(value)
 
 
 def is_number(value: object) -> bool:

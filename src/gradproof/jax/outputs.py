@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from gradproof.errors import OutputsChanged
-from gradproof.jax.leaves import Arrays, Layout, differentiable, is_number
+from gradproof.jax.leaves import Arrays, Layout, as_array, differentiable, is_number
 from gradproof.jax.tree import flatten, rebuild
 from gradproof.program import Skipped
 
@@ -24,7 +23,7 @@ class Outputs:
         self._kept = [i for i, (_, value) in enumerate(found) if _reason_to_skip(value) is None]
         # In place of what is skipped; integers have the zeros that JAX wants as their cotangents.
         self._others = [no_tangent(value) for _, value in found]
-        self.layout = Layout.of([(found[i][0], jnp.asarray(found[i][1])) for i in self._kept])
+        self.layout = Layout.of([(found[i][0], as_array(found[i][1])) for i in self._kept])
         self.skipped = tuple(
             Skipped(path, reason) for path, value in found if (reason := _reason_to_skip(value)) is not None
         )
@@ -34,7 +33,7 @@ class Outputs:
         named: list[tuple[str, Any]] = []
         if flatten(result, "out", named) != self._tree:
             raise OutputsChanged.structure(self._summary(), _described(named))
-        kept = [jnp.asarray(named[i][1]) for i in self._kept]
+        kept = [as_array(named[i][1]) for i in self._kept]
         for leaf, dtype, value in zip(self.layout.leaves, self.layout.dtypes, kept, strict=True):
             if value.shape != leaf.shape or value.dtype != dtype:
                 kind = "dtype" if value.shape == leaf.shape else "shape"

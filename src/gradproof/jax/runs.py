@@ -14,7 +14,7 @@ from gradproof.batching import Work, agree
 from gradproof.errors import OutputsChanged, Unsupported
 from gradproof.jax.calls import Call, Reversed
 from gradproof.jax.families import Family, Shelf
-from gradproof.jax.leaves import Arrays
+from gradproof.jax.leaves import Arrays, as_array
 from gradproof.jax.recipes import Recipe
 from gradproof.program import Array, Tally
 
@@ -32,7 +32,7 @@ class Runs:
     def __init__(self, call: Call, point: Array, tally: Tally, shelf: Shelf, plain: Plain) -> None:
         self.call = call
         self.shelf = shelf
-        self.arrays: Arrays = call.inputs.single(point)
+        self.point: Arrays = tuple(call.inputs.plain(point))
         self.raised: Exception | None = None  # by the function, at a perturbed point
         self.value: Array | None = None
         self.primals: dict[str, Array] = {}  # by mode: the value that came along with the derivative
@@ -52,10 +52,22 @@ class Runs:
 
     # Values.
 
-    def one(self, arrays: Arrays) -> Arrays:
+    @cached_property
+    def arrays(self) -> Arrays:
+        """The point, as the user's function expects it."""
+        return [as_array(one) for one in self.point]
+
+    def first(self) -> Arrays:
+        return self._one(self.point, lambda: self.arrays)
+
+    def one(self, row: Array) -> Arrays:
+        arrays = self.call.inputs.plain(row)
+        return self._one(arrays, lambda: [as_array(one) for one in arrays])
+
+    def _one(self, plain: Arrays, arrays: Callable[[], Arrays]) -> Arrays:
         if self._plain in ("values compiled", "compiled"):
             try:
-                values: Arrays = self.shelf.family.one(tuple(arrays))
+                values: Arrays = self.shelf.family.one(tuple(plain))
                 self.call.learn_from(self.shelf.family.call)
             except Unsupported:
                 raise
@@ -63,7 +75,7 @@ class Runs:
                 self._plain = "eager"
             else:
                 return values
-        return self.call.run(arrays)
+        return self.call.run(arrays())
 
     def stay_plain(self) -> None:
         """The function does something that tracing hides."""
@@ -71,7 +83,7 @@ class Runs:
 
     @cached_property
     def _familiar(self) -> bool:
-        return self.shelf.shows(Recipe.of(self.call.run, self.arrays))
+        return self.shelf.shows(Recipe.of(self.call.run, self.point))
 
     def _derivative(self, compiled: Callable[[Family], tuple[Arrays, Arrays]], eager: Callable[[], Arrays]) -> Arrays:
         """Of a single row."""
@@ -97,7 +109,7 @@ class Runs:
     def values_each(self, rows: Array, into: Array) -> None:
         for row, target in zip(rows, into, strict=True):
             try:
-                self.call.outputs.write_single(self.one(self.call.inputs.single(row)), target)
+                self.call.outputs.write_single(self.one(row), target)
             except OutputsChanged as changed:
                 changed.nearby = row.copy()
                 raise
@@ -126,17 +138,18 @@ class Runs:
 
     def pull_each(self, rows: Array, into: Array) -> None:
         for row, target in zip(rows, into, strict=True):
-            self.call.inputs.write_single(self._pull_one(tuple(self.call.outputs.single(row))), target)
+            self.call.inputs.write_single(self._pull_one(self.call.outputs.plain(row)), target)
             self._tally.pulls += 1
 
     def _pull_one(self, cotangents: Arrays) -> Arrays:
         return self._derivative(
-            lambda family: family.one_pull(tuple(self.arrays), cotangents), lambda: self._reversed.pull(cotangents)
+            lambda family: family.one_pull(self.point, tuple(cotangents)),
+            lambda: self._reversed.pull([as_array(one) for one in cotangents]),
         )
 
     def pull_compiled(self, rows: Array, more: Array) -> Arrays:
         self._tally.pulls += len(rows)
-        pulled: Arrays = self.shelf.family.pull(tuple(self.arrays), tuple(self.call.outputs.arrays(rows, more)))
+        pulled: Arrays = self.shelf.family.pull(self.point, tuple(self.call.outputs.arrays(rows, more)))
         return pulled
 
     def pull_batched(self, rows: Array, into: Array) -> None:
@@ -148,12 +161,13 @@ class Runs:
 
     def push_each(self, rows: Array, into: Array) -> None:
         for row, target in zip(rows, into, strict=True):
-            self.call.outputs.write_single(self._push_one(tuple(self.call.inputs.single(row))), target)
+            self.call.outputs.write_single(self._push_one(self.call.inputs.plain(row)), target)
             self._tally.pushes += 1
 
     def _push_one(self, tangents: Arrays) -> Arrays:
         return self._derivative(
-            lambda family: family.one_push(tuple(self.arrays), tangents), lambda: self._push_eager(tangents)
+            lambda family: family.one_push(self.point, tuple(tangents)),
+            lambda: self._push_eager([as_array(one) for one in tangents]),
         )
 
     def _push_eager(self, tangents: Arrays) -> Arrays:
@@ -163,7 +177,7 @@ class Runs:
 
     def push_compiled(self, rows: Array, more: Array) -> Arrays:
         self._tally.pushes += len(rows)
-        pushed: Arrays = self.shelf.family.push(tuple(self.arrays), tuple(self.call.inputs.arrays(rows, more)))
+        pushed: Arrays = self.shelf.family.push(self.point, tuple(self.call.inputs.arrays(rows, more)))
         return pushed
 
     def push_batched(self, rows: Array, into: Array) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from contextlib import ExitStack
+from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any
 
@@ -27,13 +27,18 @@ class Scope:
 
     def __init__(self, width: str) -> None:
         self.width = width
-        self._saved: list[tuple[ExitStack, NumpyStream]] = []
+        self._saved: list[tuple[list[AbstractContextManager[Any]], NumpyStream]] = []
 
     def __enter__(self) -> None:
-        with ExitStack() as stack:
-            stack.enter_context(_HOME.enable_x64(self.width == "on"))
-            stack.enter_context(jax.numpy_dtype_promotion("standard"))
-            self._saved.append((stack.pop_all(), NumpyStream()))
+        # Only what is not so already: a check enters scopes some dozens of times.
+        changes: list[AbstractContextManager[Any]] = []
+        if ambient() != self.width:
+            changes.append(_HOME.enable_x64(self.width == "on"))
+        if jax.config.jax_numpy_dtype_promotion != "standard":  # type: ignore[attr-defined]
+            changes.append(jax.numpy_dtype_promotion("standard"))
+        for one in changes:
+            one.__enter__()
+        self._saved.append((changes, NumpyStream()))
 
     def moved(self) -> bool:
         """Inside the scope: whether NumPy's random stream has been used since it was entered."""
@@ -42,9 +47,10 @@ class Scope:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        stack, stream = self._saved.pop()
+        changes, stream = self._saved.pop()
         stream.restore()
-        stack.__exit__(kind, error, trace)
+        for one in reversed(changes):
+            one.__exit__(kind, error, trace)
 
 
 def ambient() -> str:
