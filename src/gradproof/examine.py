@@ -252,7 +252,8 @@ def _rows(task: Task) -> tuple[Array, tuple[Finding, ...]]:
             findings = check_linear(
                 program, cotangents[-2], pulled[count], quiet * expected, task.tolerance, task.nondet_tol, quietly
             )
-    return rows.T, findings
+    # As forward mode has it: all that follows runs through both side by side.
+    return np.ascontiguousarray(rows.T), findings
 
 
 def _probe(task: Task, plan: Plan, settings: Settings) -> Gathered:

@@ -70,9 +70,9 @@ def check_adjoint(
 
 def _close(program: Program, pair: Modes, share: float, least: float) -> bool:
     """Whether all numbers are within what is allowed to the smallest: mostly so, and quickly said."""
+    allowed = share * float(np.min(pair.scale)) + negligible(program) * float(np.min(pair.change)) + least
     with np.errstate(invalid="ignore"):
-        apart = largest(pair.reverse - pair.forward)
-    return bool(apart <= share * float(np.min(pair.scale)) + negligible(program) * float(np.min(pair.change)) + least)
+        return bool(largest(pair.reverse - pair.forward) <= allowed)
 
 
 def _excess(program: Program, pair: Modes, share: float, least: float) -> Array:
@@ -102,7 +102,7 @@ def blocks(program: Program, reverse: Array, forward: Array) -> list[Modes]:
     for output in program.outputs:
         for leaf in program.inputs:
             one, other = reverse[leaf.span, output.span].T, forward[leaf.span, output.span].T
-            if one.size and not np.array_equal(one, other):
+            if one.size:
                 change = size_of(program) / (rms(program.point[leaf.span]) or 1.0)
                 found.append(Modes(output, leaf, one, other, max(rms(one), rms(other)), change))
     return found

@@ -38,6 +38,7 @@ class Glanced:
     lengths: Array
     slope: Array
     bar: Callable[[slice, slice], Array]  # of these rows and outputs
+    highest: Callable[[slice, slice], Array]  # of each of these rows, over these outputs: no bar is wider
     scales: dict[str, Array]
     doubtful: Indices
     pattern: Pattern | None = None
@@ -85,14 +86,9 @@ class Glanced:
     def widest(self, inputs: slice, outputs: slice) -> float:
         """The largest bar in a block."""
         if self.pattern is None or self.rest is None:
-            piece = max(1, PIECE // max(1, outputs.stop - outputs.start))
-            starts = range(inputs.start, inputs.stop, piece)
-            parts = (slice(first, min(first + piece, inputs.stop)) for first in starts)
-            worst = np.concatenate([self.bar(part, outputs).max(axis=1) for part in parts])
+            worst = self.highest(inputs, outputs)
         else:
-            both = np.maximum(
-                self.bar(slice(0, self.pattern.count), outputs).max(axis=1), self.rest[:, outputs].max(axis=1)
-            )
+            both = np.maximum(self.highest(slice(0, self.pattern.count), outputs), self.rest[:, outputs].max(axis=1))
             worst = both[self.pattern.groups[inputs]]
         return float(np.max(worst / np.abs(self.lengths[inputs])))
 
@@ -129,7 +125,15 @@ def glance_columns(task: Task, field: Field, analytic: dict[str, Array]) -> Glan
             np.maximum(part, scales[leaf.path][outputs] * steps[own, None], out=part)
         return np.asarray(strictness.agree * size + (FLOOR_FACTOR * field.floor)[outputs])
 
-    return Glanced(steps, slope, bar, scales, np.flatnonzero(doubtful))
+    def highest(rows: slice, outputs: slice) -> Array:
+        size, floor = _reach(slope[rows, outputs]), field.floor[outputs]
+        for leaf in task.program.inputs:
+            own = slice(max(leaf.start, rows.start), max(leaf.start, rows.start, min(leaf.stop, rows.stop)))
+            part = size[own.start - rows.start : own.stop - rows.start]
+            np.maximum(part, scales[leaf.path][outputs].max() * steps[own], out=part)
+        return np.asarray(strictness.agree * size + FLOOR_FACTOR * floor.max())
+
+    return Glanced(steps, slope, bar, highest, scales, np.flatnonzero(doubtful))
 
 
 @np.errstate(invalid="ignore")
@@ -204,7 +208,14 @@ def glance_groups(task: Task, field: Field, analytic: dict[str, Array], pattern:
     agreed &= rest <= enough(task, np.zeros_like(rest), shortest[:, None], scale, unimportant)
     doubtful = np.flatnonzero(np.isin(groups, np.flatnonzero(~agreed.all(axis=1)))) if not agreed.all() else NONE
     return Glanced(
-        lengths, seen.slope, lambda rows, columns: np.asarray(bar[rows, columns]), scales, doubtful, pattern, rest
+        lengths,
+        seen.slope,
+        lambda rows, columns: np.asarray(bar[rows, columns]),
+        lambda rows, columns: np.asarray(bar[rows, columns].max(axis=1)),
+        scales,
+        doubtful,
+        pattern,
+        rest,
     )
 
 

@@ -43,9 +43,13 @@ class Pattern:
 
 def pattern_of(jacobians: Sequence[Array], leaves: Sequence[Leaf]) -> Pattern | None:
     """The pattern of (N, M) Jacobians, or None where moving inputs together would save little."""
-    if SAVING * np.count_nonzero(jacobians[0]) > jacobians[0].size:
+    first = jacobians[0]
+    # An output that depends on most of the inputs says it all. In a full Jacobian, the first does.
+    if first.size and SAVING * np.count_nonzero(first[:, 0]) > len(first):
         return None
-    claimed = np.ascontiguousarray(jacobians[0].T != 0)
+    if SAVING * np.count_nonzero(first) > first.size:
+        return None
+    claimed = np.ascontiguousarray(first.T != 0)
     for other in jacobians[1:]:
         claimed |= other.T != 0
     count = claimed.shape[1]
