@@ -33,7 +33,7 @@ class Metered(Wrapped):
         return self.inner.batched
 
     @property
-    def pulled(self) -> tuple[Array, Array] | None:
+    def pulled_alone(self) -> tuple[Array, Array] | None:
         return pulled_of(self.inner)
 
     @property

@@ -138,8 +138,8 @@ def rule_of(program: Program) -> Program:
 
 
 def pulled_of(program: Program) -> tuple[Array, Array] | None:
-    """A cotangent of signed, unequal entries that was pulled alone already, and its gradient, if there is one."""
-    found: tuple[Array, Array] | None = getattr(program, "pulled", None)
+    """A cotangent of signed, unequal entries that was pulled alone already, and its gradient (`pulled_alone`)."""
+    found: tuple[Array, Array] | None = getattr(program, "pulled_alone", None)
     return found
 
 

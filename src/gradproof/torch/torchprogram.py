@@ -38,7 +38,7 @@ class TorchProgram:
         self._graph_note = ""
         self._quiet: bool | None = None
         self._wide: TorchProgram | None = None
-        self.pulled: tuple[Array, Array] | None = None
+        self.pulled_alone: tuple[Array, Array] | None = None
         self.terms: tuple[float, ...] = ()  # see `sizes`
         self._reusable = True
         self.used = False  # whether a reverse pass has gone through the graph
@@ -78,7 +78,7 @@ class TorchProgram:
         """Somebody has pulled a cotangent of all outputs alone: nobody else needs to."""
         result = np.empty(self._point.size)
         self.call.inputs.write_single(self.call.forms.gradients(gradients), result)
-        self.pulled = (cotangent, result)
+        self.pulled_alone = (cotangent, result)
         self._lanes["pull"].remember(cotangent[None], result[None])
 
     @property
