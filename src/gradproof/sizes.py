@@ -28,10 +28,12 @@ def size_of(program: Program, output: Leaf | None = None) -> float:
 def sizes_of(program: Program) -> Array:
     """Of every single number of the outputs (M,)."""
     result = np.abs(program.value)
-    for leaf, terms in zip(program.outputs, terms_of(program), strict=False):
-        own = rms(result[leaf.span])
-        if _counted(program, own, terms) != own:
-            result[leaf.span] = terms
+    found = terms_of(program)
+    if found:
+        roundoff = coarsest(program.inputs + program.outputs).roundoff
+        for leaf, terms in zip(program.outputs, found, strict=True):
+            own = result[leaf.span]
+            own[own <= ROUNDINGS * roundoff * terms] = terms
     return result
 
 

@@ -165,6 +165,19 @@ def test_a_constant_function_has_slope_zero_with_a_bar_from_rounding_alone() -> 
     assert 0 < bar < 1e-9
 
 
+def test_a_plateau_is_flat_although_the_function_rises_on_both_sides_of_it() -> None:
+    """The change beyond it is the same up and down, so that no slope shows there either."""
+
+    def bowl(x: Array) -> Array:
+        return 30.0 + 40.0 * np.maximum(np.abs(x - 2.0) - 0.05, 0.0)
+
+    value, bar, spread, _ = slope(bowl, 2.0)
+    assert (value, spread) == (0, 0)
+    assert bar <= 1e-9
+    value, bar, _, _ = slope(lambda x: bowl(x) + 1e-3 * (x - 2.0), 2.0)
+    assert abs(value - 1e-3) <= bar <= 1e-8
+
+
 @settings(max_examples=200, deadline=None)
 @given(st.floats(-8, 8), st.floats(0.3, 3), st.sampled_from(["sin", "exp", "cube", "log"]))
 def test_bars_hold_at_any_scale(exponent: float, base: float, name: str) -> None:

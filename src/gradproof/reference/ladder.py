@@ -261,7 +261,9 @@ def noise_level(ordered: Sequence[Rung]) -> Noise:
 def _below_float32(ordered: Sequence[Rung], last: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Where even the largest step that changes anything changes it by some roundings of float32 alone, which is the
     format that functions round to inside: a plateau that ends there is none."""
-    changes = np.stack([np.abs(rung.slopes.central) * 2.0**rung.exponent for rung in ordered])
+    # A change that is the same up and down makes no slope.
+    both = [(np.abs(rung.slopes.central) * 2.0**rung.exponent, rung.slopes.sigma) for rung in ordered]
+    changes = np.stack([np.fmax(*one) for one in both])
     floor = ordered[0].floor * 2.0 ** ordered[0].exponent / (PER_STEP * FLOOR_FACTOR)
     resolved = FEW_ROUNDINGS * floor * (SINGLE.roundoff / DOUBLE.roundoff)
     return np.asarray(np.where(last, changes, 0.0).max(axis=0) <= resolved)

@@ -228,3 +228,51 @@ def test_slow_and_fast_agree_on_complex_functions(ours: Checker) -> None:
     for fast in (False, True):
         passes(ours.gradcheck, lambda z: 1.0 / torch.linalg.vector_norm(z), z, fast_mode=fast)
         assert math.isfinite(z.detach().abs().sum().item())
+
+
+class _Cubed(torch.autograd.Function):
+    """x**3 with a gradient that is right, whose own derivative is not."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        ctx.save_for_backward(x)
+        return x**3
+
+    @staticmethod
+    def backward(ctx: Any, cotangent: Tensor) -> Any:
+        (x,) = ctx.saved_tensors
+        return _Tripled.apply(x, cotangent)  # type: ignore[no-untyped-call]
+
+
+class _Tripled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, cotangent: Tensor) -> Tensor:
+        ctx.save_for_backward(x, cotangent)
+        return 3 * x**2 * cotangent
+
+    @staticmethod
+    def backward(ctx: Any, further: Tensor) -> Any:
+        x, cotangent = ctx.saved_tensors
+        return 5 * x * cotangent * further, 3 * x**2 * further
+
+
+def _attention(cubed: Callable[[Tensor], Tensor]) -> Callable[[Tensor, Tensor], Tensor]:
+    def attend(x: Tensor, packed: Tensor) -> Tensor:
+        query, key, value = (x @ weight.mT for weight in packed.split(2))
+        return torch.softmax(query @ key.mT / math.sqrt(2), -1) @ value + cubed(packed[4, 0])
+
+    return attend
+
+
+def test_second_derivatives_of_saturated_attention(ours: Checker, theirs: Checker, fast: bool) -> None:
+    """Weights of 1 up to rounding: the derivatives by what they come from are rounding of terms that cancel, and stand
+    in one leaf with others of size 100."""
+    generator = torch.Generator().manual_seed(2)
+    torch.rand(18, generator=generator, dtype=F64)
+    x = (18 * torch.rand(3, 2, generator=generator, dtype=F64) - 9).requires_grad_()
+    packed = (18 * torch.rand(6, 2, generator=generator, dtype=F64) - 9).requires_grad_()
+    for checker in (ours, theirs):
+        passes(checker.gradgradcheck, _attention(lambda x: x**3), (x, packed), fast_mode=fast)
+    wrong = _attention(_Cubed.apply)
+    passes(ours.gradcheck, wrong, (x, packed), fast_mode=fast)
+    fails(ours, "Jacobian mismatch", wrong, (x, packed), check=ours.gradgradcheck, fast_mode=fast)
