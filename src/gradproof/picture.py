@@ -196,8 +196,8 @@ def in_tolerances(deviation: Array, tolerance: Array) -> Array:
 def _worst(excess: Array, grid: tuple[int, int]) -> NDArray[np.intp]:
     """The offset of each tile's largest number."""
     rows, columns = excess.shape
-    if (rows, columns) == grid:
-        return np.arange(rows * columns).reshape(grid)
+    if (rows, columns) == grid or not excess.size:
+        return np.arange(grid[0] * grid[1]).reshape(grid)
     down = [rows * k // grid[0] for k in range(grid[0] + 1)]
     across = [columns * k // grid[1] for k in range(grid[1] + 1)]
     result = np.empty(grid, np.intp)

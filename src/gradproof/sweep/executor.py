@@ -12,9 +12,9 @@ from collections.abc import Generator, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
 
 from gradproof.result import Verdict
-from gradproof.sweep.child import Limits, Lost
+from gradproof.sweep.child import Limits
 from gradproof.sweep.judge import lost_row
-from gradproof.sweep.local import Found, heard, left_over
+from gradproof.sweep.local import Found, heard, left_over, lost_by
 from gradproof.sweep.plan import Plan
 from gradproof.sweep.pool import Pool
 from gradproof.sweep.row import Ending, Key, Row
@@ -83,8 +83,8 @@ def run_chunk(chunk: Chunk, limits: Limits) -> list[Row]:
     for task, message in pool.run():
         if isinstance(message, Row):
             found.append(message)
-        elif isinstance(message, Lost):
-            row, rest = left_over(task, message, {each.item.key for each in found})
+        elif (lost := lost_by(message)) is not None:
+            row, rest = left_over(task, lost, {each.item.key for each in found})
             found += [row] if row else []
             if rest.items:
                 pool.put_first(rest)

@@ -37,6 +37,10 @@ def judge(item: Item, terms: Terms, selection: Selection = EVERYTHING) -> Row:
         with seeded(seed):
             call = finder(item.key.catalogue, selection).find(item.key.case).make(seed)
             result = check(call.fn, call.args, call.kwargs, **{**call.options, **terms.options(item.key)})
+        # The time of a case is that of making and checking it.
+        seconds, spent = time.perf_counter() - started, time.process_time() - processor
+        result = replace(result, name=str(item.key), cost=replace(result.cost, seconds=seconds))
+        return replace(row_of(item, result, Ending.FINISHED), processor=spent)
     except Unsupported as missing:
         finding = Finding("unsupported", Verdict.UNSUPPORTED, Place(), str(missing))
         return row_of(item, _ended(item, terms, finding, time.perf_counter() - started), Ending.FINISHED)
@@ -45,10 +49,6 @@ def judge(item: Item, terms: Terms, selection: Selection = EVERYTHING) -> Row:
         code, ending = ("memory", Ending.TOO_MUCH_MEMORY) if memory else (type(raised).__name__, Ending.RAISED)
         sentence = f"{type(raised).__name__}: {str(raised)[:LONGEST]}{where(raised)}"
         return lost_row(item, terms, ending, code, sentence, time.perf_counter() - started)
-    # The time of a case is that of making and checking it.
-    seconds, spent = time.perf_counter() - started, time.process_time() - processor
-    result = replace(result, name=str(item.key), cost=replace(result.cost, seconds=seconds))
-    return replace(row_of(item, result, Ending.FINISHED), processor=spent)
 
 
 def lost_row(

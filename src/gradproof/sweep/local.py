@@ -39,8 +39,8 @@ def rows(plan: Plan, finished: Mapping[Key, Verdict], jobs: int, limits: Limits)
             elif isinstance(message, Row):
                 done.add(message.item.key)
                 yield message
-            elif isinstance(message, Lost):
-                row, rest = left_over(task, message, done)
+            elif (lost := lost_by(message)) is not None:
+                row, rest = left_over(task, lost, done)
                 if row:
                     yield row
                 if rest.items:
@@ -74,6 +74,13 @@ def unlisted(task: Listing, message: Lost | Done, terms: Terms) -> Row:
     return lost_row(item, terms, Ending.NOT_LISTED, "listing", sentence, 0.0, message.trouble)
 
 
+def lost_by(message: object) -> Lost | None:
+    """A process that goes on after an error of its own has lost the check that it was at, too."""
+    if isinstance(message, Done) and message.trouble:
+        return Lost(None, Ending.RAISED, "worker", 0.0, 0.0, message.trouble)
+    return message if isinstance(message, Lost) else None
+
+
 def left_over(task: Chunk, lost: Lost, done: Collection[Key]) -> tuple[Row | None, Chunk]:
     """The row of the check at which a process was lost, and the checks behind it. A process that was lost before any
     check, however often it is started again, would never get further: then it is the first one's row."""
@@ -91,5 +98,7 @@ def how(lost: Lost) -> str:
         return f"no answer within its time; given up after {lost.seconds:.0f} s"
     if lost.ending is Ending.TOO_MUCH_MEMORY:
         return "it took more memory than it may"
+    if lost.ending is Ending.RAISED:
+        return f"the worker failed: {lost.output.strip().rpartition(chr(10))[2]}"
     said = [line for line in lost.output.strip().splitlines() if line.strip()]
     return f"the process ended with {lost.code}" + (f": {said[0][:200]}" if said else "")

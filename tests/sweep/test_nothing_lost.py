@@ -1,0 +1,73 @@
+"""Every check that was listed gets a row, also where what comes after it fails."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from programs import HandProgram
+
+from gradproof.check import check_program
+from gradproof.result import Verdict
+from gradproof.settings import Settings
+from gradproof.sweep import judge as judging
+from gradproof.sweep import kept
+from gradproof.sweep.local import left_over, lost_by
+from gradproof.sweep.plan import Terms
+from gradproof.sweep.row import Ending, Item, Key
+from gradproof.sweep.work import Chunk
+from gradproof.sweep.worker import Done
+
+ITEMS = tuple(Item(Key("light", name, 1)) for name in ("first", "second", "third"))
+
+
+@pytest.mark.parametrize(("outputs", "inputs"), [((0,), (100,)), ((100,), (0,)), ((0,), (3,)), ((0,), (0,))])
+def test_empty_blocks_of_any_width_are_kept(outputs: tuple[int, ...], inputs: tuple[int, ...]) -> None:
+    """Beside one that is not empty."""
+    point = np.linspace(1.0, 2.0, inputs[0] + 2)
+    jacobian = np.zeros((outputs[0] + 2, point.size))
+    jacobian[-2:, -2:] = np.diag(2 * point[-2:])
+
+    def function(rows: np.ndarray) -> np.ndarray:
+        return np.concatenate([np.ones((len(rows), outputs[0])), rows[:, -2:] ** 2], axis=1)
+
+    program = HandProgram(function, jacobian, point, input_shapes=(inputs, (2,)), output_shapes=(outputs, (2,)))
+    result = check_program(program, Settings.validated(seed=1))
+    assert result.verdict is Verdict.RIGHT
+    again = kept.loads(kept.dumps(result))
+    assert [len(one.picture().excess) for one in again.comparisons].count(1) >= 1
+    for comparison in result.comparisons:
+        assert (len(comparison.picture().excess) == 0) == (comparison.entries == 0)
+        assert (len(comparison.picture(1).excess) == 0) == (comparison.entries == 0)
+
+
+def test_what_fails_after_a_check_is_its_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> str:
+        raise ZeroDivisionError("of nothing by nothing")
+
+    full = kept.dumps
+    monkeypatch.setattr(kept, "dumps", lambda result: fail() if result.verdict is Verdict.RIGHT else full(result))
+    monkeypatch.setattr(judging, "finder", lambda *_: _Right())
+    row = judging.judge(ITEMS[0], Terms())
+    assert (row.verdict, row.ending, row.code) == (Verdict.ERROR, Ending.RAISED, "ZeroDivisionError")
+    assert "of nothing by nothing" in row.message
+
+
+class _Right:
+    def find(self, name: str) -> object:
+        from gradproof.cases import Call, Case
+
+        return Case(
+            name, lambda _seed: Call(np.sin, (np.ones(3),), {}, {"derivative": {"jac": lambda x: np.diag(np.cos(x))}})
+        )
+
+
+def test_a_worker_that_fails_by_itself_loses_one_check_and_not_the_others() -> None:
+    chunk = Chunk(ITEMS, Terms())
+    assert lost_by(Done()) is None
+    lost = lost_by(Done("Traceback (most recent call last):\n  ...\nValueError: no such thing"))
+    assert lost is not None
+    row, rest = left_over(chunk, lost, {ITEMS[0].key})
+    assert row is not None
+    assert (row.item, row.verdict, row.ending) == (ITEMS[1], Verdict.ERROR, Ending.RAISED)
+    assert "ValueError: no such thing" in row.message
+    assert rest.items == ITEMS[2:]
