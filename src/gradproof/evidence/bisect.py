@@ -151,7 +151,8 @@ def _adjudicate(task: Task, suspect: Suspect, coordinate: int, scale: float) -> 
     step = np.zeros((1, task.steps.size))
     step[0, coordinate] = task.steps[coordinate]
     field = projected(task.reference, one_hot[0], task.exact)
-    opinion = second_opinion(field, step, 0.5 * task.tolerance.relative)
+    goal = Goal.as_known(1, field, 0.5 * task.tolerance.relative)
+    opinion = second_opinion(field, step, first_look(field, step), goal)
     length = task.steps[[coordinate]]
     numeric = opinion.scaled(1.0 / length)
     if suspect.mode == "forward":

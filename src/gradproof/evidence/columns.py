@@ -17,7 +17,7 @@ from gradproof.program import Array, Leaf, leaf_at
 from gradproof.reference.bends import Indices
 from gradproof.reference.estimate import Estimate, Kind
 from gradproof.reference.field import selected
-from gradproof.reference.ladder import second_opinion
+from gradproof.reference.ladder import Goal, first_look, second_opinion
 from gradproof.reference.surroundings import reconsidered
 from gradproof.result import Comparison, Entry, Place, Verdict
 
@@ -58,7 +58,8 @@ def look_at(task: Task, column: Column, modes: tuple[str, ...], sizes: Sizes) ->
     step = np.zeros((1, task.steps.size))
     step[0, column.coordinate] = task.steps[column.coordinate]
     field = selected(task.reference, outputs, task.exact)
-    opinion = second_opinion(field, step, 0.5 * task.tolerance.relative)
+    goal = Goal.as_known(1, field, 0.5 * task.tolerance.relative)
+    opinion = second_opinion(field, step, first_look(field, step), goal)
     claimed = {mode: _analytic(task, mode, column.coordinate, outputs) for mode in modes}
     looks = _looks(task, (column.coordinate, outputs), opinion, claimed, sizes)
     # A kink that does not show along the coordinate takes many evaluations to find: only where it may excuse something.

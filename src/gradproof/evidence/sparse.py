@@ -167,7 +167,9 @@ class _Moved:
         expected = self._expected[None, outputs]
         wrong = np.flatnonzero(judge(expected, better, tolerance[None]).wrong[0])
         if wrong.size:
-            again = second_opinion(only(self._field, outputs[wrong]), displacement, goal.relative)
+            doubted = only(self._field, outputs[wrong])
+            look = first_look(doubted, displacement)
+            again = second_opinion(doubted, displacement, look, Goal.as_known(1, doubted, goal.relative))
             for part in ("value", "bar", "spread", "kind"):
                 getattr(better, part)[:, wrong] = getattr(again, part)
         judgement = judge(expected, better, tolerance[None])

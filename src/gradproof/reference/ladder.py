@@ -64,8 +64,8 @@ def _floor(field: Field, count: int) -> Array:
 
 def estimate(field: Field, displacements: Array, relative: float = 1e-6) -> Estimate:
     """Derivatives along each displacement, to `relative` of the row's largest where the function allows it."""
-    look = first_look(field, displacements)
-    return refine(field, displacements, look, Goal(np.zeros_like(look.slopes.central), relative))
+    goal = Goal.as_known(len(displacements), field, relative)
+    return refine(field, displacements, first_look(field, displacements), goal)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +74,11 @@ class Goal:
 
     absolute: Array
     relative: float
+
+    @classmethod
+    def as_known(cls, rows: int, field: Field, relative: float) -> Goal:
+        """For nothing but the derivative itself."""
+        return cls(np.zeros((rows, field.value.size)), relative)
 
     def met(self, value: Array, bar: Array) -> NDArray[np.bool_]:
         return np.asarray(bar <= np.maximum(self.absolute, self.relative * np.abs(value)))
@@ -113,16 +118,15 @@ def _sharpened(field: Field, displacements: Array, goal: Goal, result: Estimate)
     return missed
 
 
-def second_opinion(field: Field, displacements: Array, relative: float) -> Estimate:
+def second_opinion(field: Field, displacements: Array, look: Rung, goal: Goal) -> Estimate:
     """Rungs on both sides of the first look for every row, and the rest of the ladder where they do not agree: what
     must be asked before an entry is called wrong."""
-    look = first_look(field, displacements)
     shape = look.slopes.central.shape
     result = Estimate.smooth(np.zeros(shape), np.full(shape, np.inf))
     stretches = (NEIGHBOURS + CLIMB[1:], DESCENT[2:], FAR_DESCENT)
-    question = Question(field, displacements, Goal(np.zeros(shape), relative))
+    question = Question(field, displacements, goal)
     _walk(question, look, np.arange(shape[0]), stretches, result)
-    _sharpened(field, displacements, question.goal, result)
+    _sharpened(field, displacements, goal, result)
     return held_against(field, displacements, result)
 
 
