@@ -19,9 +19,9 @@ from gradproof.evidence.ties import check_ties, ties_of
 from gradproof.norms import rms
 from gradproof.precision import DOUBLE, coarsest
 from gradproof.program import Array
-from gradproof.reference.estimate import Estimate, Kind
+from gradproof.reference.estimate import Estimate, Goal, Kind
 from gradproof.reference.field import Field, field_of
-from gradproof.reference.ladder import Goal, Rung, first_look, refine, second_opinion
+from gradproof.reference.ladder import Rung, first_look, refine, second_opinion
 from gradproof.reference.steps import signed
 from gradproof.reference.surroundings import hidden_kinks, ordinary, unfolded
 from gradproof.result import Finding

@@ -15,10 +15,10 @@ from gradproof.evidence.sums import Probe, Sums, part, sums_of
 from gradproof.norms import dot
 from gradproof.precision import coarsest
 from gradproof.program import Array, Leaf
-from gradproof.reference.estimate import Estimate, Kind
+from gradproof.reference.estimate import Estimate, Goal, Kind
 from gradproof.reference.field import by_leaf
 from gradproof.reference.glance import PROBE, Glance, closer_glance, glance_sums
-from gradproof.reference.ladder import Goal, first_look, refine
+from gradproof.reference.ladder import first_look, refine
 from gradproof.reference.stencil import SHORT
 from gradproof.reference.steps import random_direction, signed, step_exponent
 from gradproof.sizes import size_of

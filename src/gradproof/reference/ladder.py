@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from gradproof.precision import DOUBLE, SINGLE
 from gradproof.program import Array
 from gradproof.reference.complexstep import sharpened
-from gradproof.reference.estimate import Estimate, Kind
+from gradproof.reference.estimate import Estimate, Goal, Kind
 from gradproof.reference.field import Field
 from gradproof.reference.grid import held_against
 from gradproof.reference.kinks import classify
@@ -64,27 +64,8 @@ def _floor(field: Field, count: int) -> Array:
 
 def estimate(field: Field, displacements: Array, relative: float = 1e-6) -> Estimate:
     """Derivatives along each displacement, to `relative` of the row's largest where the function allows it."""
-    goal = Goal.as_known(len(displacements), field, relative)
+    goal = Goal.as_known((len(displacements), field.value.size), relative)
     return refine(field, displacements, first_look(field, displacements), goal)
-
-
-@dataclass(frozen=True, slots=True)
-class Goal:
-    """The bar that is narrow enough: `absolute` (an array for every entry), or `relative` to the derivative itself."""
-
-    absolute: Array
-    relative: float
-
-    @classmethod
-    def as_known(cls, rows: int, field: Field, relative: float) -> Goal:
-        """For nothing but the derivative itself."""
-        return cls(np.zeros((rows, field.value.size)), relative)
-
-    def met(self, value: Array, bar: Array) -> NDArray[np.bool_]:
-        return np.asarray(bar <= np.maximum(self.absolute, self.relative * np.abs(value)))
-
-    def of_rows(self, rows: NDArray[np.intp]) -> Goal:
-        return Goal(self.absolute[rows], self.relative)
 
 
 def refine(field: Field, displacements: Array, look: Rung, goal: Goal) -> Estimate:
