@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gradproof.agreement import entry_tolerance, judge
-from gradproof.evidence.folds import Column
+from gradproof.evidence.folds import LONG, Column
 from gradproof.evidence.gathered import Task
 from gradproof.evidence.scales import rounding
 from gradproof.evidence.wording import REASONS
@@ -21,8 +21,9 @@ from gradproof.reference.ladder import first_look, second_opinion
 from gradproof.reference.surroundings import reconsidered
 from gradproof.result import Comparison, Entry, Place, Verdict
 
-# Of the outputs that bend along a coordinate, so many are looked at; fewer where one pull takes long.
-OUTPUTS, LONG = 8, 2**21
+# Of the outputs that bend along a coordinate, so many are looked at; fewer where one pull takes long: so many numbers
+# are pulled in all, inputs and outputs together.
+OUTPUTS, PULLED = 8, 2 * LONG
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ class Sizes:
 def look_at(task: Task, column: Column, modes: tuple[str, ...], sizes: Sizes) -> list[Look]:
     """The entries of one column that are not smooth. Outputs beyond a few are picked from all over."""
     outputs = column.outputs
-    most = max(1, min(OUTPUTS, LONG // (task.steps.size + task.program.value.size)))
+    most = max(1, min(OUTPUTS, PULLED // (task.steps.size + task.program.value.size)))
     if outputs.size > most:
         outputs = outputs[np.linspace(0, outputs.size - 1, most).astype(int)]
     step = np.zeros((1, task.steps.size))

@@ -46,9 +46,13 @@ class Glanced:
 
     def block(self, inputs: slice, outputs: slice) -> Estimate:
         """A part of the Jacobian, entry by entry."""
+        return Estimate.smooth(*self.numbers(inputs, outputs))
+
+    def numbers(self, inputs: slice, outputs: slice) -> tuple[Array, Array]:
+        """Its values and their bars."""
         lengths = self.lengths[inputs, None]
         if self.pattern is None or self.rest is None:
-            return Estimate.smooth(self.slope[inputs, outputs] / lengths, self.bar(inputs, outputs) / lengths)
+            return self.slope[inputs, outputs] / lengths, self.bar(inputs, outputs) / lengths
         groups, size = self.pattern.groups, np.abs(lengths)
         bar = self.rest[groups[inputs], outputs] / size
         value = np.zeros_like(bar)
@@ -59,7 +63,7 @@ class Glanced:
         bar[at] = self.bar(slice(0, self.pattern.count), slice(0, self.slope.shape[1]))[groups[i], j] / np.abs(
             self.lengths[i]
         )
-        return Estimate.smooth(value, bar)
+        return value, bar
 
     def largest(self, jacobian: Array, leaf: Leaf, output: Leaf) -> tuple[int, int] | None:
         """Input and output of the largest entry of a block of an (N, M) Jacobian; None if all are zero."""
@@ -84,7 +88,7 @@ class Glanced:
         )
 
     def widest(self, inputs: slice, outputs: slice) -> float:
-        """The largest bar in a block."""
+        """No bar in a block is wider than this."""
         if self.pattern is None or self.rest is None:
             worst = self.highest(inputs, outputs)
         else:

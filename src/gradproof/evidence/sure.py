@@ -30,9 +30,9 @@ class Deferred:
     outputs: slice
 
     def __call__(self) -> Table:
-        numeric = self.glanced.block(self.inputs, self.outputs)
-        tolerance = entry_tolerance(numeric.value, rms(numeric.value), self.granted)
-        return Table(self.jacobian[self.inputs, self.outputs].T, numeric.value.T, numeric.bar.T, tolerance.T)
+        numeric, bar = self.glanced.numbers(self.inputs, self.outputs)
+        tolerance = entry_tolerance(numeric, rms(numeric), self.granted)
+        return Table(self.jacobian[self.inputs, self.outputs].T, numeric.T, bar.T, tolerance.T)
 
 
 def gather_sure(task: Task, analytic: dict[str, Array], glanced: Glanced, findings: tuple[Finding, ...]) -> Gathered:
