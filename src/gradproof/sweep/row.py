@@ -73,11 +73,11 @@ class Row:
             self.digits, self.calls, self.seconds, self.processor, self.result, self.output,
         )  # fmt: skip
 
-    @classmethod
-    def of(cls, plain: Sequence[Any]) -> Row:
-        item = Item(Key(*plain[:3]), Traits(*plain[3:7]))
-        return cls(item, Verdict(plain[7]), Ending(plain[8]), *plain[9:])
-
     def __reduce__(self) -> tuple[Any, ...]:
         """Tens of thousands of rows travel from the workers."""
-        return Row.of, (self.plain(),)
+        return row_from, (self.plain(),)
+
+
+def row_from(plain: Sequence[Any]) -> Row:
+    item = Item(Key(*plain[:3]), Traits(*plain[3:7]))
+    return Row(item, Verdict(plain[7]), Ending(plain[8]), *plain[9:])

@@ -15,7 +15,7 @@ from gradproof.errors import UsageError
 from gradproof.result import Report, Verdict
 from gradproof.sweep import kept
 from gradproof.sweep.plan import Plan
-from gradproof.sweep.row import Ending, Key, Row
+from gradproof.sweep.row import Ending, Key, Row, row_from
 from gradproof.sweep.versions import source_digests
 
 FORMAT = 1
@@ -102,11 +102,11 @@ class Store:
     def rows(self) -> Iterator[Row]:
         """In the order of their names, without the results, which are most of the file."""
         query = f'SELECT {_LIGHT} FROM rows ORDER BY catalogue, "case", "order"'  # noqa: S608 - our own
-        return map(Row.of, self._database.execute(query))
+        return map(row_from, self._database.execute(query))
 
     def whole_rows(self) -> Iterator[Row]:
         """The same with the results."""
-        return map(Row.of, self._database.execute('SELECT * FROM rows ORDER BY catalogue, "case", "order"'))
+        return map(row_from, self._database.execute('SELECT * FROM rows ORDER BY catalogue, "case", "order"'))
 
     def report(self, *verdicts: Verdict) -> Report:
         """The results with these verdicts (none named: all), as they were."""
