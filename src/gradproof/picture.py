@@ -6,6 +6,7 @@ worst entry, so that a single bad one stays visible however large the block is.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NoReturn
@@ -191,6 +192,14 @@ def in_tolerances(deviation: Array, tolerance: Array) -> Array:
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         ratio = np.where(deviation == 0, 0.0, deviation / tolerance)
     return np.where(np.isnan(ratio), np.inf, ratio)
+
+
+def one_in_tolerances(deviation: float, tolerance: float) -> float:
+    """The same of one number."""
+    if deviation == 0:
+        return 0.0
+    ratio = deviation / tolerance if tolerance else math.inf
+    return math.inf if math.isnan(ratio) else ratio
 
 
 def _worst(excess: Array, grid: tuple[int, int]) -> NDArray[np.intp]:

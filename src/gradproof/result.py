@@ -16,7 +16,7 @@ from gradproof.environment import here
 from gradproof.errors import GradcheckError, UsageError
 from gradproof.finding import Diagnosis, Finding, Place
 from gradproof.norms import rms
-from gradproof.picture import SIDE, Digest, HeatMap, Trace, in_tolerances
+from gradproof.picture import SIDE, Digest, HeatMap, Trace, one_in_tolerances
 from gradproof.program import Array, Leaf, Skipped
 from gradproof.settings import Settings
 from gradproof.table import Table
@@ -49,7 +49,7 @@ class Entry:
     @property
     def excess(self) -> float:
         """The deviation in units of the tolerance."""
-        return float(in_tolerances(np.array(self.deviation), np.array(self.tolerance)))
+        return one_in_tolerances(self.deviation, self.tolerance)
 
 
 @dataclass(frozen=True, eq=False)

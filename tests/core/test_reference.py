@@ -12,9 +12,9 @@ from programs import elementwise
 
 from gradproof import precision
 from gradproof.program import Array
-from gradproof.reference.estimate import Estimate, Kind
+from gradproof.reference.estimate import Estimate, Goal, Kind
 from gradproof.reference.field import field_of, projected
-from gradproof.reference.ladder import estimate, second_opinion
+from gradproof.reference.ladder import estimate, first_look, second_opinion
 from gradproof.reference.lepski import lepski
 from gradproof.reference.steps import SIGNED, coordinate_steps, random_direction, scales
 
@@ -251,7 +251,10 @@ def test_projected_fields_sum_outputs_and_their_rounding() -> None:
     field = projected(program, cotangent)
     assert field.value[0] == pytest.approx(2 * np.sin(program.point).sum())
     assert field.floor[0] == pytest.approx(2.0**-53 * np.sqrt(np.sum((2 * np.sin(program.point)) ** 2)))
-    found = second_opinion(field, np.full((1, 100), 2.0**-16), 1e-6)
+    displacement = np.full((1, 100), 2.0**-16)
+    found = second_opinion(
+        field, displacement, first_look(field, displacement), Goal.as_known((1, field.value.size), 1e-6)
+    )
     assert abs(found.value[0, 0] - 2.0**-15 * np.cos(program.point).sum()) <= found.bar[0, 0]
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
 import numpy as np
 import pytest
 from programs import HandProgram
 
+from gradproof.cases import Call, Case
 from gradproof.check import check_program
 from gradproof.result import Verdict
 from gradproof.settings import Settings
+from gradproof.sweep import executor, kept, local, sweep
 from gradproof.sweep import judge as judging
-from gradproof.sweep import kept
 from gradproof.sweep.local import left_over, lost_by
 from gradproof.sweep.plan import Terms
 from gradproof.sweep.row import Ending, Item, Key
@@ -54,8 +58,6 @@ def test_what_fails_after_a_check_is_its_row(monkeypatch: pytest.MonkeyPatch) ->
 
 class _Right:
     def find(self, name: str) -> object:
-        from gradproof.cases import Call, Case
-
         return Case(
             name, lambda _seed: Call(np.sin, (np.ones(3),), {}, {"derivative": {"jac": lambda x: np.diag(np.cos(x))}})
         )
@@ -71,3 +73,17 @@ def test_a_worker_that_fails_by_itself_loses_one_check_and_not_the_others() -> N
     assert (row.item, row.verdict, row.ending) == (ITEMS[1], Verdict.ERROR, Ending.RAISED)
     assert "ValueError: no such thing" in row.message
     assert rest.items == ITEMS[2:]
+
+
+@pytest.mark.parametrize("on_an_executor", [False, True])
+def test_the_check_at_which_a_worker_fails_has_its_row(on_an_executor: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (local, executor):
+        monkeypatch.setattr(module, "WORK", "failing:work")
+    with ThreadPoolExecutor(1) as threads:
+        where = {"executor": threads} if on_an_executor else {"jobs": 1}
+        swept = sweep(str(Path(__file__).parent / "catalogues" / "plain.py"), limit=6, **where)
+    rows = list(swept.rows())
+    assert len(rows) == swept.progress.done == 6
+    (lost,) = [row for row in rows if row.ending is not Ending.FINISHED]
+    assert (lost.item.key.case, lost.verdict, lost.ending) == ("square/float32/2", Verdict.ERROR, Ending.RAISED)
+    assert "the worker failed: ValueError: no such thing" in lost.message

@@ -8,21 +8,22 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gradproof.agreement import entry_tolerance, judge
-from gradproof.evidence.folds import Column
+from gradproof.evidence.folds import LONG, Column
 from gradproof.evidence.gathered import Task
 from gradproof.evidence.scales import rounding
 from gradproof.evidence.wording import REASONS
 from gradproof.precision import DOUBLE, coarsest
 from gradproof.program import Array, Leaf, leaf_at
 from gradproof.reference.bends import Indices
-from gradproof.reference.estimate import Estimate, Kind
+from gradproof.reference.estimate import Estimate, Goal, Kind
 from gradproof.reference.field import selected
-from gradproof.reference.ladder import second_opinion
+from gradproof.reference.ladder import first_look, second_opinion
 from gradproof.reference.surroundings import reconsidered
 from gradproof.result import Comparison, Entry, Place, Verdict
 
-# Of the outputs that bend along a coordinate, so many are looked at; fewer where one pull takes long.
-OUTPUTS, LONG = 8, 2**21
+# Of the outputs that bend along a coordinate, so many are looked at; fewer where one pull takes long: so many numbers
+# are pulled in all, inputs and outputs together.
+OUTPUTS, PULLED = 8, 2 * LONG
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +53,14 @@ class Sizes:
 def look_at(task: Task, column: Column, modes: tuple[str, ...], sizes: Sizes) -> list[Look]:
     """The entries of one column that are not smooth. Outputs beyond a few are picked from all over."""
     outputs = column.outputs
-    most = max(1, min(OUTPUTS, LONG // (task.steps.size + task.program.value.size)))
+    most = max(1, min(OUTPUTS, PULLED // (task.steps.size + task.program.value.size)))
     if outputs.size > most:
         outputs = outputs[np.linspace(0, outputs.size - 1, most).astype(int)]
     step = np.zeros((1, task.steps.size))
     step[0, column.coordinate] = task.steps[column.coordinate]
     field = selected(task.reference, outputs, task.exact)
-    opinion = second_opinion(field, step, 0.5 * task.tolerance.relative)
+    goal = Goal.as_known((1, field.value.size), 0.5 * task.tolerance.relative)
+    opinion = second_opinion(field, step, first_look(field, step), goal)
     claimed = {mode: _analytic(task, mode, column.coordinate, outputs) for mode in modes}
     looks = _looks(task, (column.coordinate, outputs), opinion, claimed, sizes)
     # A kink that does not show along the coordinate takes many evaluations to find: only where it may excuse something.

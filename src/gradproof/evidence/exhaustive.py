@@ -11,7 +11,7 @@ from gradproof.agreement import Mask, entry_tolerance, judge
 from gradproof.evidence.alone import glance_alone
 from gradproof.evidence.blocks import Measured, comparisons_of, kinks_of, power_of
 from gradproof.evidence.gathered import Gathered, Task
-from gradproof.evidence.glanced import Glanced
+from gradproof.evidence.glanced import NONE, Glanced
 from gradproof.evidence.jitter import widen
 from gradproof.evidence.scales import absent, negligible, rounding
 from gradproof.evidence.sure import gather_sure
@@ -20,15 +20,16 @@ from gradproof.evidence.together import glance_together
 from gradproof.norms import rms
 from gradproof.precision import DOUBLE, coarsest
 from gradproof.program import Array
-from gradproof.reference.estimate import Estimate, Kind
+from gradproof.reference.estimate import Estimate, Goal, Kind
 from gradproof.reference.field import Field, field_of
-from gradproof.reference.ladder import Goal, Rung, first_look, refine, second_opinion
+from gradproof.reference.ladder import Rung, first_look, refine, second_opinion
 from gradproof.reference.steps import signed
 from gradproof.reference.surroundings import hidden_kinks, ordinary, unfolded
 from gradproof.result import Finding
 
-# Wrong-looking columns beyond this many are taken at their first look once as many others were confirmed.
-CONFIRMED = 32
+# Wrong-looking columns are taken at their first look once this many others were confirmed; or some of the same input,
+# if those were all that was asked about: then no look has been misleading there.
+CONFIRMED, ALIKE = 32, 4
 
 
 def gather(task: Task, analytic: dict[str, Array], findings: tuple[Finding, ...]) -> Gathered:
@@ -41,7 +42,9 @@ def gather(task: Task, analytic: dict[str, Array], findings: tuple[Finding, ...]
     numeric = glanced.block(slice(0, task.steps.size), slice(0, field.value.size))
     looked = _look(field, task.steps, numeric, doubtful)
     measured = Measured(numeric, block_tolerances(task, numeric))
-    if doubtful.size and _improve(task, field, analytic, measured, looked) + _confirm(task, field, analytic, measured):
+    if doubtful.size and _improve(task, field, analytic, measured, looked) + _confirm(
+        task, field, analytic, measured, looked
+    ):
         _unfold(task, field, analytic, measured)
         measured = Measured(numeric, block_tolerances(task, numeric))
         widen(task, analytic, numeric, _wrong(analytic, measured))
@@ -155,29 +158,47 @@ def _missed(task: Task, analytic: dict[str, Array], measured: Measured) -> NDArr
     return np.flatnonzero(result)
 
 
-def _confirm(task: Task, field: Field, analytic: dict[str, Array], measured: Measured) -> int:
+def _confirm(task: Task, field: Field, analytic: dict[str, Array], measured: Measured, looked: _Looked) -> int:
     """No entry is called wrong on one look: ask the ladder for a second opinion on the worst columns first. Says of how
     many columns it was asked."""
     numeric, tolerance = measured.estimate, measured.tolerance
     asked = np.zeros(len(numeric.value), dtype=bool)
-    batch = min(CONFIRMED, max(1, field.rows // 6))
-    while True:
-        excess = np.zeros(len(numeric.value))
-        for jacobian in analytic.values():
-            wrong = judge(jacobian, numeric, tolerance).wrong
-            if wrong.any():
-                with np.errstate(invalid="ignore"):
-                    slack = tolerance + numeric.bar + 1e-300
-                    deviation = np.where(wrong, np.abs(jacobian - numeric.value) / slack, 0.0)
-                excess = np.fmax(excess, np.nan_to_num(deviation.max(axis=1), nan=np.inf))
-        confirmed = np.count_nonzero(asked & (excess > 0))
-        rows = np.flatnonzero((excess > 0) & ~asked)
-        if confirmed >= CONFIRMED or not rows.size:
-            return int(np.count_nonzero(asked))
-        some = rows[np.argsort(-excess[rows], kind="stable")][:batch]
+    while (some := _doubted(task, _excess(analytic, measured), asked)).size:
+        some = some[: max(1, field.rows // 6)]
         asked[some] = True
-        better = second_opinion(field, _displacements(task.steps, some), 0.5 * task.tolerance.relative)
+        goal = Goal(0.5 * tolerance[some] * task.steps[some, None], 0.5 * task.tolerance.relative)
+        displacements = _displacements(task.steps, some)
+        better = second_opinion(field, displacements, looked.at(field, displacements, some), goal)
         numeric.put(some, better.scaled(1.0 / task.steps[some]))
+    return int(np.count_nonzero(asked))
+
+
+def _excess(analytic: dict[str, Array], measured: Measured) -> Array:
+    """How far each column is off, at worst, in terms of what it may be off by; 0 where nothing is wrong."""
+    numeric, tolerance = measured.estimate, measured.tolerance
+    excess = np.zeros(len(numeric.value))
+    for jacobian in analytic.values():
+        wrong = judge(jacobian, numeric, tolerance).wrong
+        if wrong.any():
+            with np.errstate(invalid="ignore"):
+                slack = tolerance + numeric.bar + 1e-300
+                deviation = np.where(wrong, np.abs(jacobian - numeric.value) / slack, 0.0)
+            excess = np.fmax(excess, np.nan_to_num(deviation.max(axis=1), nan=np.inf))
+    return excess
+
+
+def _doubted(task: Task, excess: Array, asked: Mask) -> NDArray[np.intp]:
+    """The columns to ask about next, the worst ones of every input first."""
+    wrong = excess > 0
+    if np.count_nonzero(asked & wrong) >= CONFIRMED:
+        return NONE
+    found = [NONE]
+    for leaf in task.program.inputs:
+        answers = np.count_nonzero(asked[leaf.span])
+        if answers < ALIKE or not wrong[leaf.span][asked[leaf.span]].all():
+            rows = leaf.start + np.flatnonzero(wrong[leaf.span] & ~asked[leaf.span])
+            found.append(rows[np.argsort(-excess[rows], kind="stable")][: max(ALIKE, answers)])
+    return np.concatenate(found)[:CONFIRMED]
 
 
 def _unfold(task: Task, field: Field, analytic: dict[str, Array], measured: Measured) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gradproof.agreement import Mask
 from gradproof.evidence.columns import Look, Sizes, look_at
 from gradproof.evidence.folds import Fold, find_fold, with_loudest
 from gradproof.evidence.gathered import Task
@@ -14,10 +15,10 @@ from gradproof.evidence.sums import Probe, Sums, part, sums_of
 from gradproof.norms import dot
 from gradproof.precision import coarsest
 from gradproof.program import Array, Leaf
-from gradproof.reference.estimate import Estimate, Kind
+from gradproof.reference.estimate import Estimate, Goal, Kind
 from gradproof.reference.field import by_leaf
-from gradproof.reference.glance import PROBE, Glance, glance_sums
-from gradproof.reference.ladder import Goal, first_look, refine
+from gradproof.reference.glance import PROBE, Glance, closer_glance, glance_sums
+from gradproof.reference.ladder import first_look, refine
 from gradproof.reference.stencil import SHORT
 from gradproof.reference.steps import random_direction, signed, step_exponent
 from gradproof.sizes import size_of
@@ -152,7 +153,7 @@ def _may_hide(task: Task, leaf: Leaf) -> bool:
 
 
 def _outcome(task: Task, probe: Probe, analytic: dict[str, Sums], looked: _Glances) -> Outcome:
-    """The numeric side of a probe, input leaf by input leaf: a glance, and the ladder where that leaves a doubt."""
+    """The numeric side of a probe, input leaf by input leaf."""
     size = np.nan_to_num(np.maximum.reduce([sums.size for sums in analytic.values()]))
     roundoff = coarsest(task.program.inputs + task.program.outputs).roundoff
     rows = []
@@ -161,24 +162,47 @@ def _outcome(task: Task, probe: Probe, analytic: dict[str, Sums], looked: _Glanc
         if seen is None:
             nothing = np.zeros((1, len(task.program.outputs)))
             rows.append(Estimate.smooth(nothing, nothing))
-            continue
-        known = seen.bar(size[[i]])
-        allowed = granted(task, size[i], leaf)
-        enough = [
-            max(allowed[o], negligible_change(task, seen.slope[0, o], known[0, o], output))
-            for o, output in enumerate(task.program.outputs)
-        ]
-        if (known[0] <= enough).all() and all(
-            seen.agrees(sums.total[[i]], size[[i]]).all() for sums in analytic.values()
-        ):
-            rows.append(Estimate.smooth(seen.slope, known))
         else:
-            field, displacement = by_leaf(task.reference, probe.cotangent, task.exact), part(probe.direction, leaf)
-            goal = Goal(0.5 * allowed[None], 0.5 * task.tolerance.finest)
-            if probe.way == "inward":  # no glance can agree closely here, so that the ladder must
-                goal = Goal(PROBE.agree * size[[i]], 0.0)
-            rows.append(refine(field, displacement, first_look(field, displacement), goal))
+            totals = [sums.total[[i]] for sums in analytic.values()]
+            rows.append(_along(task, probe, leaf, seen, _Claimed(totals, size[[i]], granted(task, size[i], leaf))))
     return Outcome(probe, Estimate.stacked(rows), analytic, size, ROUNDING_FACTOR * roundoff * size)
+
+
+@dataclass(frozen=True, slots=True)
+class _Claimed:
+    """The analytic sums of all modes along one input leaf, their size, (1, output leaf) each, and how far they may be
+    off."""
+
+    totals: list[Array]
+    size: Array
+    allowed: Array
+
+    def met(self, seen: Glance) -> Mask:
+        """By output leaf: where no mode leaves a doubt."""
+        return np.asarray(np.logical_and.reduce([seen.agrees(total, self.size)[0] for total in self.totals]))
+
+
+def _along(task: Task, probe: Probe, leaf: Leaf, seen: Glance, claimed: _Claimed) -> Estimate:
+    """A glance; a closer one where that leaves a doubt; and then the ladder."""
+    known, allowed = seen.bar(claimed.size), claimed.allowed
+    enough = [
+        max(allowed[o], negligible_change(task, seen.slope[0, o], known[0, o], output))
+        for o, output in enumerate(task.program.outputs)
+    ]
+    sure = (known[0] <= enough) & claimed.met(seen)
+    if sure.all():
+        return Estimate.smooth(seen.slope, known)
+    field, displacement = by_leaf(task.reference, probe.cotangent, task.exact), part(probe.direction, leaf)
+    if probe.way == "inward":  # no glance can agree closely here, so that the ladder must
+        return refine(field, displacement, first_look(field, displacement), Goal(PROBE.agree * claimed.size, 0.0))
+    if field.seen is None:
+        near = closer_glance(field, displacement, seen.strictness)
+        bar = near.bar(claimed.size)
+        # Over so short a step nothing may change at all: agreement is worth something where there is a size.
+        if (sure | ((claimed.size[0] > 0) & (bar[0] <= allowed) & claimed.met(near))).all():
+            return Estimate.smooth(np.where(sure, seen.slope, near.slope), np.where(sure, known, bar))
+    goal = Goal(0.5 * allowed[None], 0.5 * task.tolerance.finest)
+    return refine(field, displacement, first_look(field, displacement), goal)
 
 
 def granted(task: Task, size: Array, leaf: Leaf) -> Array:

@@ -12,8 +12,9 @@ from gradproof.evidence.blame import NOBODY, Group, followed
 from gradproof.evidence.gathered import Task
 from gradproof.evidence.scales import rounding
 from gradproof.program import Array, Indices, Leaf, Stored
+from gradproof.reference.estimate import Goal
 from gradproof.reference.field import Field, only
-from gradproof.reference.ladder import second_opinion
+from gradproof.reference.ladder import first_look, second_opinion
 from gradproof.result import Entry, Place, Verdict
 
 # So many of a block are measured by themselves; the others are taken for what their group says of them.
@@ -130,7 +131,9 @@ class Court:
         task, (j, i) = self._task, pair
         step = np.zeros((1, task.steps.size))
         step[0, i] = task.steps[i]
-        opinion = second_opinion(only(self._field, np.array([j])), step, 0.5 * task.tolerance.relative)
+        field = only(self._field, np.array([j]))
+        goal = Goal.as_known((1, field.value.size), 0.5 * task.tolerance.relative)
+        opinion = second_opinion(field, step, first_look(field, step), goal)
         numeric = opinion.scaled(1.0 / task.steps[[i]])
         at = np.flatnonzero((self._stored.outputs == j) & (self._stored.inputs == i))
         analytic = np.full((1, 1), self._stored.values[at[0]] if at.size else 0.0)

@@ -24,10 +24,10 @@ from gradproof.evidence.together import group_lengths
 from gradproof.evidence.wording import kink_remark
 from gradproof.norms import largest, rms
 from gradproof.program import Array, Indices, Leaf, Stored, leaf_at
-from gradproof.reference.estimate import Estimate, Kind, Kinds
+from gradproof.reference.estimate import Estimate, Goal, Kind, Kinds
 from gradproof.reference.field import Field, field_of, only
 from gradproof.reference.glance import ENTRY, glance
-from gradproof.reference.ladder import Goal, first_look, refine, second_opinion
+from gradproof.reference.ladder import first_look, refine, second_opinion
 from gradproof.result import Comparison, Entry, Finding, Place, Power, Table, Verdict
 
 MODE = "reverse"
@@ -168,7 +168,9 @@ class _Moved:
         expected = self._expected[None, outputs]
         wrong = np.flatnonzero(judge(expected, better, tolerance[None]).wrong[0])
         if wrong.size:
-            again = second_opinion(only(self._field, outputs[wrong]), displacement, goal.relative)
+            doubted = only(self._field, outputs[wrong])
+            look = first_look(doubted, displacement)
+            again = second_opinion(doubted, displacement, look, Goal.as_known((1, wrong.size), goal.relative))
             for part in ("value", "bar", "spread", "kind"):
                 getattr(better, part)[:, wrong] = getattr(again, part)
         judgement = judge(expected, better, tolerance[None])

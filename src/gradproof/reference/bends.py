@@ -9,6 +9,7 @@ steps more tell: the kink at the point is the same at all of them, and those are
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,8 +60,10 @@ class _Seen:
     near: Array
     room: Array
 
-    def of_rows(self, rows: Indices) -> _Seen:
-        return _Seen(self.bends, self.far[rows], self.near[rows], self.room[rows])
+    def at(self, rows: Indices, outputs: Indices) -> _Seen:
+        where = np.ix_(rows, outputs)
+        bends = Bends(self.bends.bent[where], self.bends.abrupt[where])
+        return _Seen(bends, self.far[where], self.near[where], self.room[where])
 
 
 def bends(program: Program, displacements: Array, outputs: Indices | None = None) -> Bends:
@@ -76,11 +79,16 @@ def lasting_bends(program: Program, displacements: Array, outputs: Indices | Non
     found = []
     for some in around.batches(displacements):
         seen = around.seen(some)
-        bent = seen.bends.bent & ~around.slight(seen)
+        bent = seen.bends.bent
+        # Mostly it is a few outputs of many that bend at all.
+        rows, bending = np.arange(len(bent)), np.flatnonzero(seen.bends.abrupt.any(axis=0))
+        if bending.size:
+            bent[:, bending] &= ~around.of_outputs(bending).slight(seen.at(rows, bending))
         doubtful = bent & ~seen.bends.abrupt
-        rows = np.flatnonzero(doubtful.any(axis=1))
+        rows, bending = np.flatnonzero(doubtful.any(axis=1)), np.flatnonzero(doubtful.any(axis=0))
         if rows.size:
-            bent[rows] &= ~(doubtful[rows] & around.passing(some[rows], seen.of_rows(rows)))
+            passing = around.of_outputs(bending).passing(some[rows], seen.at(rows, bending))
+            bent[np.ix_(rows, bending)] &= ~(doubtful[np.ix_(rows, bending)] & passing)
         found.append(Bends(bent, bent & seen.bends.abrupt))
     return _joined(found)
 
@@ -99,27 +107,59 @@ class _Around:
         some = slice(None) if outputs is None else outputs
         return _Around(program, some, program.value[some], _roundoffs(program)[some])
 
+    def of_outputs(self, some: Indices) -> _Around:
+        """Some of its outputs."""
+        outputs = some if isinstance(self.outputs, slice) else self.outputs[some]
+        return _Around(self.program, outputs, self.value[some], self.roundoff[some])
+
     def batches(self, displacements: Array) -> list[Array]:
-        batch = max(1, CHUNK // (4 * (self.program.point.size + self.program.value.size)))
+        batch = max(1, CHUNK // self._numbers)
         return [displacements[first : first + batch] for first in range(0, max(1, len(displacements)), batch)]
 
-    def sides(self, displacements: Array, steps: tuple[float, float]) -> Array:
-        """Up and down by the first step, up and down by the second: (4, k, M)."""
+    @property
+    def _numbers(self) -> int:
+        """That four evaluations take."""
+        return 4 * (self.program.point.size + self.program.value.size)
+
+    def sides(self, displacements: Array, steps: tuple[float, float]) -> Sequence[Array]:
+        """Up and down by the first step, up and down by the second: (k, M) each, the caller's own."""
         first, second = steps
-        points = np.concatenate([self.program.point + t * displacements for t in (first, -first, second, -second)])
-        return self.program.values(points).reshape(4, len(displacements), -1)[:, :, self.outputs]
+        moves = (first, -first, second, -second)
+        if len(displacements) * self._numbers <= CHUNK:
+            points = np.concatenate([self.program.point + t * displacements for t in moves])
+            return list(self.program.values(points).reshape(4, len(displacements), -1)[:, :, self.outputs])
+        found = []
+        points = np.empty_like(displacements)  # fresh memory is dear at a million coordinates
+        for t in moves:
+            np.multiply(displacements, t, out=points)
+            points += self.program.point
+            found.append(self.program.values(points)[:, self.outputs])
+        return found
 
     @np.errstate(invalid="ignore", over="ignore")
     def seen(self, displacements: Array) -> _Seen:
-        value = self.value
+        value, twice = self.value, 2.0 * self.value
         up, down, up_near, down_near = self.sides(displacements, (1.0, CLOSER))
-        far, near = up + down - 2.0 * value, up_near + down_near - 2.0 * value
-        kink = np.abs(near * CLOSER**-2 - far) * (1.0 / (1.0 / CLOSER - 1.0))
-        size = np.maximum(np.abs(value), np.maximum(np.abs(up), np.abs(down)))
-        room = VISIBLE * 0.5 * np.abs(up - down) + ROUNDINGS * self.roundoff * size
+        # In place, as these may be vectors of a million.
+        far, near = up + down, np.add(up_near, down_near, out=up_near)
+        far -= twice
+        near -= twice
+        kink = np.multiply(near, CLOSER**-2, out=down_near)
+        kink -= far
+        np.abs(kink, out=kink)
+        kink *= 1.0 / (1.0 / CLOSER - 1.0)
+        room = np.abs(up - down)
+        room *= VISIBLE * 0.5
+        size = np.maximum(np.abs(up, out=up), np.abs(down, out=down), out=up)
+        np.maximum(size, np.abs(value), out=size)
+        size *= ROUNDINGS * self.roundoff
+        room += size
         # Of an output that is not finite at the point itself nothing can be said along any direction.
         bent = ~(kink <= room) & np.isfinite(value)
-        return _Seen(Bends(bent, bent & (np.abs(near) > ABRUPT * np.abs(far))), far, near, room)
+        abrupt = bent.copy()
+        some = np.nonzero(bent)
+        abrupt[some] = np.abs(near[some]) > ABRUPT * np.abs(far[some])
+        return _Seen(Bends(bent, abrupt), far, near, room)
 
     @np.errstate(invalid="ignore", over="ignore")
     def passing(self, displacements: Array, seen: _Seen) -> Mask:

@@ -84,3 +84,22 @@ class Estimate:
         self.bar[rows] = other.bar
         self.spread[rows] = other.spread
         self.kind[rows] = other.kind
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """The bar that is narrow enough: `absolute` (an array for every entry), or `relative` to the derivative itself."""
+
+    absolute: Array
+    relative: float
+
+    @classmethod
+    def as_known(cls, shape: tuple[int, int], relative: float) -> Goal:
+        """Relative to nothing but the derivative itself."""
+        return cls(np.zeros(shape), relative)
+
+    def met(self, value: Array, bar: Array) -> NDArray[np.bool_]:
+        return np.asarray(bar <= np.maximum(self.absolute, self.relative * np.abs(value)))
+
+    def of_rows(self, rows: NDArray[np.intp]) -> Goal:
+        return Goal(self.absolute[rows], self.relative)

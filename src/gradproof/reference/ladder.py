@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from gradproof.precision import DOUBLE, SINGLE
 from gradproof.program import Array
 from gradproof.reference.complexstep import sharpened
-from gradproof.reference.estimate import Estimate, Kind
+from gradproof.reference.estimate import Estimate, Goal, Kind
 from gradproof.reference.field import Field
 from gradproof.reference.grid import held_against
 from gradproof.reference.kinks import classify
@@ -64,22 +64,8 @@ def _floor(field: Field, count: int) -> Array:
 
 def estimate(field: Field, displacements: Array, relative: float = 1e-6) -> Estimate:
     """Derivatives along each displacement, to `relative` of the row's largest where the function allows it."""
-    look = first_look(field, displacements)
-    return refine(field, displacements, look, Goal(np.zeros_like(look.slopes.central), relative))
-
-
-@dataclass(frozen=True, slots=True)
-class Goal:
-    """The bar that is narrow enough: `absolute` (an array for every entry), or `relative` to the derivative itself."""
-
-    absolute: Array
-    relative: float
-
-    def met(self, value: Array, bar: Array) -> NDArray[np.bool_]:
-        return np.asarray(bar <= np.maximum(self.absolute, self.relative * np.abs(value)))
-
-    def of_rows(self, rows: NDArray[np.intp]) -> Goal:
-        return Goal(self.absolute[rows], self.relative)
+    goal = Goal.as_known((len(displacements), field.value.size), relative)
+    return refine(field, displacements, first_look(field, displacements), goal)
 
 
 def refine(field: Field, displacements: Array, look: Rung, goal: Goal) -> Estimate:
@@ -113,16 +99,15 @@ def _sharpened(field: Field, displacements: Array, goal: Goal, result: Estimate)
     return missed
 
 
-def second_opinion(field: Field, displacements: Array, relative: float) -> Estimate:
+def second_opinion(field: Field, displacements: Array, look: Rung, goal: Goal) -> Estimate:
     """Rungs on both sides of the first look for every row, and the rest of the ladder where they do not agree: what
     must be asked before an entry is called wrong."""
-    look = first_look(field, displacements)
     shape = look.slopes.central.shape
     result = Estimate.smooth(np.zeros(shape), np.full(shape, np.inf))
     stretches = (NEIGHBOURS + CLIMB[1:], DESCENT[2:], FAR_DESCENT)
-    question = Question(field, displacements, Goal(np.zeros(shape), relative))
+    question = Question(field, displacements, goal)
     _walk(question, look, np.arange(shape[0]), stretches, result)
-    _sharpened(field, displacements, question.goal, result)
+    _sharpened(field, displacements, goal, result)
     return held_against(field, displacements, result)
 
 

@@ -14,7 +14,7 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future
 from gradproof.result import Verdict
 from gradproof.sweep.child import Limits
 from gradproof.sweep.judge import lost_row
-from gradproof.sweep.local import Found, heard, left_over, lost_by
+from gradproof.sweep.local import Found, brought, heard
 from gradproof.sweep.plan import Plan
 from gradproof.sweep.pool import Pool
 from gradproof.sweep.row import Ending, Key, Row
@@ -78,14 +78,9 @@ def run_chunk(chunk: Chunk, limits: Limits) -> list[Row]:
         if pool is not None:
             pool.close()
         pool = _local.pool = Pool(WORK, 1, limits)
-    found: list[Row] = []
+    found: dict[Key, Row] = {}
     pool.put(chunk)
     for task, message in pool.run():
-        if isinstance(message, Row):
-            found.append(message)
-        elif (lost := lost_by(message)) is not None:
-            row, rest = left_over(task, lost, {each.item.key for each in found})
-            found += [row] if row else []
-            if rest.items:
-                pool.put_first(rest)
-    return found
+        if (row := brought(task, message, found, pool.put_first)) is not None:
+            found[row.item.key] = row
+    return list(found.values())

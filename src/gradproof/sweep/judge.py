@@ -40,10 +40,11 @@ def judge(item: Item, terms: Terms, selection: Selection = EVERYTHING) -> Row:
         # The time of a case is that of making and checking it.
         seconds, spent = time.perf_counter() - started, time.process_time() - processor
         result = replace(result, name=str(item.key), cost=replace(result.cost, seconds=seconds))
-        return replace(row_of(item, result, Ending.FINISHED), processor=spent)
+        return row_of(item, result, Ending.FINISHED, spent)
     except Unsupported as missing:
         finding = Finding("unsupported", Verdict.UNSUPPORTED, Place(), str(missing))
-        return row_of(item, _ended(item, terms, finding, time.perf_counter() - started), Ending.FINISHED)
+        seconds = time.perf_counter() - started
+        return row_of(item, _ended(item, terms, finding, seconds), Ending.FINISHED, seconds)
     except Exception as raised:  # noqa: BLE001 - the sweep goes on
         memory = isinstance(raised, MemoryError) or any(words in str(raised) for words in OUT_OF_MEMORY)
         code, ending = ("memory", Ending.TOO_MUCH_MEMORY) if memory else (type(raised).__name__, Ending.RAISED)
@@ -57,7 +58,7 @@ def lost_row(
     """The row of a check that came to no verdict."""
     hint = "Run this case by itself."
     result = _ended(item, terms, Finding(code, Verdict.ERROR, Place(), sentence, hint), seconds)
-    return replace(row_of(item, result, ending), output=output)
+    return replace(row_of(item, result, ending, seconds), output=output)
 
 
 def _ended(item: Item, terms: Terms, finding: Finding, seconds: float) -> Result:
@@ -65,7 +66,7 @@ def _ended(item: Item, terms: Terms, finding: Finding, seconds: float) -> Result
     return replace(result, verdict=finding.verdict, findings=(finding,), settings=terms.settings(item.key))
 
 
-def row_of(item: Item, result: Result, ending: Ending) -> Row:
+def row_of(item: Item, result: Result, ending: Ending, processor: float) -> Row:
     loudest = next((finding for finding in result.findings if finding.verdict is result.verdict), None)
     if result.verdict is Verdict.RIGHT:
         loudest = None  # remarks of a right result are in its JSON
@@ -81,6 +82,6 @@ def row_of(item: Item, result: Result, ending: Ending) -> Row:
         min(known, default=None),
         cost.evaluations + cost.pulls + cost.pushes,
         cost.seconds,
-        cost.seconds,
+        processor,
         kept.dumps(result),
     )

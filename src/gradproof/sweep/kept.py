@@ -10,8 +10,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from gradproof.picture import Digest, HeatMap, in_tolerances
-from gradproof.render.codec import decode, encode
+from gradproof.picture import Digest, HeatMap, one_in_tolerances
+from gradproof.render.codec import decode, text
 from gradproof.result import Comparison, Result, Verdict
 
 # Tiles of the picture of a block that is not right; blocks that are kept of each kind.
@@ -20,7 +20,7 @@ RIGHT_BLOCKS, LOUD_BLOCKS = 8, 64
 
 
 def dumps(result: Result) -> str:
-    return json.dumps(encode(shortened(result)), allow_nan=False, separators=(",", ":"))
+    return text(shortened(result))
 
 
 def loads(text: str) -> Result:
@@ -39,11 +39,12 @@ def shortened(result: Result) -> Result:
 
 
 def _small(comparison: Comparison) -> Comparison:
-    if comparison.verdict is not Verdict.RIGHT:
-        picture = comparison.picture(LOUD_TILES)
-        return replace(comparison, source=Digest(comparison.digits, comparison.excess, picture))
-    picture = _single(comparison)
-    return replace(comparison, source=Digest(comparison.digits, max(picture.excess, default=0.0), picture))
+    if comparison.verdict is Verdict.RIGHT:
+        picture = _single(comparison)
+        digest = Digest(comparison.digits, max(picture.excess, default=0.0), picture)
+    else:
+        digest = Digest(comparison.digits, comparison.excess, comparison.picture(LOUD_TILES))
+    return replace(comparison, source=digest)
 
 
 def _single(comparison: Comparison) -> HeatMap:
@@ -51,11 +52,10 @@ def _single(comparison: Comparison) -> HeatMap:
     table = np.atleast_2d(comparison.deviation)
     if not table.size:
         return comparison.picture(1)
-    worst = int(np.argmax(table))
+    worst = int(table.argmax())
     numbers = (comparison.analytic, comparison.numeric, comparison.bar, comparison.tolerance)
     analytic, numeric, bar, tolerance = (
-        float((each if each.shape == table.shape else np.broadcast_to(each, table.shape)).flat[worst])
-        for each in numbers
+        (each if each.shape == table.shape else np.broadcast_to(each, table.shape)).item(worst) for each in numbers
     )
-    excess = float(in_tolerances(np.array(table.flat[worst]), np.array(tolerance)))
+    excess = one_in_tolerances(table.item(worst), tolerance)
     return HeatMap(table.shape, (1, 1), (worst,), (excess,), (analytic,), (numeric,), (bar,), (tolerance,))

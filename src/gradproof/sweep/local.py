@@ -33,18 +33,13 @@ def rows(plan: Plan, finished: Mapping[Key, Verdict], jobs: int, limits: Limits)
     with Pool(WORK, jobs, limits) as pool:
         for catalogue in plan.catalogues:
             pool.put_aside(Listing(catalogue, plan.filter))
+        pool.get_ready()
         for task, message in pool.run():
             if isinstance(task, Listing):
                 yield from heard(task, message, plan.terms, finished, pool.put)
-            elif isinstance(message, Row):
-                done.add(message.item.key)
-                yield message
-            elif (lost := lost_by(message)) is not None:
-                row, rest = left_over(task, lost, done)
-                if row:
-                    yield row
-                if rest.items:
-                    pool.put_first(rest)
+            elif (row := brought(task, message, done, pool.put_first)) is not None:
+                done.add(row.item.key)
+                yield row
             if isinstance(message, (Done, Lost)) and isinstance(task, Chunk):
                 done.difference_update(item.key for item in task.items)
     yield Found(0, complete=True)
@@ -74,6 +69,20 @@ def unlisted(task: Listing, message: Lost | Done, terms: Terms) -> Row:
     return lost_row(item, terms, Ending.NOT_LISTED, "listing", sentence, 0.0, message.trouble)
 
 
+def brought(task: Chunk, message: object, done: Collection[Key], put_first: Callable[[Chunk], None]) -> Row | None:
+    """The row that a message from a chunk brings: that of a check that is made, or of the one at which the process was
+    lost. Then the checks behind it are put in again."""
+    if isinstance(message, Row):
+        return message
+    lost = lost_by(message)
+    if lost is None:
+        return None
+    row, rest = left_over(task, lost, done)
+    if rest.items:
+        put_first(rest)
+    return row
+
+
 def lost_by(message: object) -> Lost | None:
     """A process that goes on after an error of its own has lost the check that it was at, too."""
     if isinstance(message, Done) and message.trouble:
@@ -84,6 +93,7 @@ def lost_by(message: object) -> Lost | None:
 def left_over(task: Chunk, lost: Lost, done: Collection[Key]) -> tuple[Row | None, Chunk]:
     """The row of the check at which a process was lost, and the checks behind it. A process that was lost before any
     check, however often it is started again, would never get further: then it is the first one's row."""
+    # They are made in their order, and a row says that the next one has begun.
     pending = [item for item in task.items if item.key not in done]
     culprit = next((item for item in pending if item.key == lost.label), pending[0] if pending else None)
     if culprit is None:

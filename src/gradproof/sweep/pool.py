@@ -38,6 +38,11 @@ class Pool:
         child.give(task)
         self._aside.append(child)
 
+    def get_ready(self) -> None:
+        """Start the processes now: they load what they need while the first task is being found."""
+        while len(self._children) < self._jobs:
+            self._children.append(Child(self._work, self.limits))
+
     def run(self) -> Iterator[tuple[Any, Any]]:
         """Until nothing is left to do; the processes then wait for more."""
         while self._assign():

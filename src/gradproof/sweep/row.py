@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from gradproof.cases import UNKNOWN, Traits
 from gradproof.result import Verdict
@@ -61,3 +63,21 @@ class Row:
     processor: float = 0.0
     result: str = ""
     output: str = ""
+
+    def plain(self) -> tuple[Any, ...]:
+        """The same in plain values, one after the other: those of a store's columns."""
+        key, traits = self.item.key, self.item.traits
+        return (
+            key.catalogue, key.case, key.order, traits.operator, traits.family, traits.dtype, traits.device,
+            self.verdict.value, self.ending.value, self.code, self.message, self.diagnosis,
+            self.digits, self.calls, self.seconds, self.processor, self.result, self.output,
+        )  # fmt: skip
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Tens of thousands of rows travel from the workers."""
+        return row_from, (self.plain(),)
+
+
+def row_from(plain: Sequence[Any]) -> Row:
+    item = Item(Key(*plain[:3]), Traits(*plain[3:7]))
+    return Row(item, Verdict(plain[7]), Ending(plain[8]), *plain[9:])

@@ -7,16 +7,15 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Self
 
-from gradproof.cases import Traits
 from gradproof.errors import UsageError
 from gradproof.result import Report, Verdict
 from gradproof.sweep import kept
 from gradproof.sweep.plan import Plan
-from gradproof.sweep.row import Ending, Item, Key, Row
+from gradproof.sweep.row import Ending, Key, Row, row_from
 from gradproof.sweep.versions import source_digests
 
 FORMAT = 1
@@ -92,15 +91,9 @@ class Store:
         return dict(self._database.execute("SELECT name, value FROM facts"))
 
     def add(self, row: Row) -> None:
-        key, traits = row.item.key, row.item.traits
-        values = (
-            key.catalogue, key.case, key.order, traits.operator, traits.family, traits.dtype, traits.device,
-            row.verdict.value, row.ending.value, row.code, row.message, row.diagnosis,
-            row.digits, row.calls, row.seconds, row.processor, row.result, row.output,
-        )  # fmt: skip
         with self._database:
             marks = ",".join("?" * _COLUMNS)
-            self._database.execute(f"INSERT OR REPLACE INTO rows VALUES ({marks})", values)  # noqa: S608 - our own
+            self._database.execute(f"INSERT OR REPLACE INTO rows VALUES ({marks})", row.plain())  # noqa: S608
 
     def finished(self) -> dict[Key, Verdict]:
         query = 'SELECT catalogue, "case", "order", verdict FROM rows'
@@ -109,11 +102,11 @@ class Store:
     def rows(self) -> Iterator[Row]:
         """In the order of their names, without the results, which are most of the file."""
         query = f'SELECT {_LIGHT} FROM rows ORDER BY catalogue, "case", "order"'  # noqa: S608 - our own
-        return map(_row, self._database.execute(query))
+        return map(row_from, self._database.execute(query))
 
     def whole_rows(self) -> Iterator[Row]:
         """The same with the results."""
-        return map(_row, self._database.execute('SELECT * FROM rows ORDER BY catalogue, "case", "order"'))
+        return map(row_from, self._database.execute('SELECT * FROM rows ORDER BY catalogue, "case", "order"'))
 
     def report(self, *verdicts: Verdict) -> Report:
         """The results with these verdicts (none named: all), as they were."""
@@ -164,11 +157,3 @@ def opened(path: Path | None, schema: str) -> sqlite3.Connection:
     except sqlite3.DatabaseError as error:
         raise UsageError(f"{path} is not a file of rows ({error}); name another one") from error
     return database
-
-
-def _row(found: tuple[object, ...]) -> Row:
-    catalogue, case, order, *rest = found
-    count = len(fields(Traits))
-    traits, (verdict, ending, *others) = Traits(*rest[:count]), rest[count:]  # type: ignore[arg-type]
-    item = Item(Key(catalogue, case, order), traits)  # type: ignore[arg-type]
-    return Row(item, Verdict(verdict), Ending(ending), *others)  # type: ignore[arg-type]

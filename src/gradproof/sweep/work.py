@@ -13,7 +13,7 @@ from gradproof.sweep.filters import Filter
 from gradproof.sweep.judge import finder, judge
 from gradproof.sweep.plan import Terms
 from gradproof.sweep.row import Item, Key, Row
-from gradproof.sweep.worker import Started
+from gradproof.sweep.worker import Next, Started
 
 WORK = "gradproof.sweep.work:work"
 # Names are sent in batches: this many, or those of so many seconds.
@@ -38,7 +38,7 @@ class Chunk:
     selection: Selection = EVERYTHING
 
 
-def work(task: Listing | Chunk) -> Iterator[Started | Row | tuple[Item, ...]]:
+def work(task: Listing | Chunk) -> Iterator[Started | Next | Row | tuple[Item, ...]]:
     return listed(task) if isinstance(task, Listing) else judged(task)
 
 
@@ -58,12 +58,13 @@ def listed(task: Listing) -> Iterator[Started | tuple[Item, ...]]:
     yield tuple(batch)
 
 
-def judged(task: Chunk) -> Iterator[Started | Row]:
-    for item in task.items:
-        # What the catalogue loads counts as the start of the process, and not as the time of its first case.
-        with contextlib.suppress(Exception):
-            finder(item.key.catalogue, task.selection).find(item.key.case)
-        yield Started(item.key)
+def judged(task: Chunk) -> Iterator[Started | Next | Row]:
+    for number, item in enumerate(task.items):
+        if number == 0:
+            # What the catalogue loads counts as the start of the process, and not as the time of its first case.
+            with contextlib.suppress(Exception):
+                finder(item.key.catalogue, task.selection).find(item.key.case)
+        yield Started(item.key) if number == 0 else Next()
         row = judge(item, task.terms, task.selection)
         if not _warm and row.seconds < LOADING:
             # The first check of a process pays for what frameworks load at their first use, which is nobody's time.

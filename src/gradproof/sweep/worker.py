@@ -9,6 +9,7 @@ import contextlib
 import faulthandler
 import importlib
 import os
+import pickle
 import signal
 import sys
 import traceback
@@ -19,6 +20,8 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+# A limit of memory is set anew where it would be another one by this share of what a case may take.
+ROUGHLY = 2.0**-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,11 @@ class Started:
 
 
 @dataclass(frozen=True, slots=True)
+class Next:
+    """The same before a piece of work that follows from the message before: the other side need not be told."""
+
+
+@dataclass(frozen=True, slots=True)
 class Done:
     """No more messages; `trouble` is the traceback where the work itself failed."""
 
@@ -53,11 +61,9 @@ def main(descriptor: int) -> None:
         hello: Hello = connection.recv()
         _die_with(hello.parent)
         module, _, name = hello.work.partition(":")
-        work: Callable[[Any], Iterator[Any]] | None = None
+        work: Callable[[Any], Iterator[Any]] = getattr(importlib.import_module(module), name)
         while True:
-            task = connection.recv()
-            work = work or getattr(importlib.import_module(module), name)
-            _answer(connection, work(task), hello.memory)
+            _answer(connection, work(connection.recv()), hello.memory)
     # What a case has started (threads, exit handlers) must not keep the process.
     sys.stdout.flush()
     os._exit(0)
@@ -67,15 +73,21 @@ def _answer(connection: Connection, messages: Iterator[Any], memory: int) -> Non
     trouble = ""
     try:
         for message in messages:
-            if isinstance(message, Started):
+            if isinstance(message, (Started, Next)):
                 _fresh_output()
-                _limit_memory(memory)
-            connection.send(message)
+                _ceiling.set(memory)
+            if not isinstance(message, Next):
+                _send(connection, message)
     except ConnectionError:
         raise
     except Exception:  # noqa: BLE001 - work that fails must not end the process
         trouble = traceback.format_exc()
-    connection.send(Done(trouble))
+    _send(connection, Done(trouble))
+
+
+def _send(connection: Connection, message: object) -> None:
+    """As `connection.send`, which looks up how to hand over sockets and the like for every object in it."""
+    connection.send_bytes(pickle.dumps(message, pickle.HIGHEST_PROTOCOL))
 
 
 def _fresh_output() -> None:
@@ -86,19 +98,31 @@ def _fresh_output() -> None:
             os.ftruncate(1, 0)
 
 
-def _limit_memory(memory: int) -> None:
-    """A case may take this much more than the process has when it starts: an allocation beyond that fails at once,
-    where the system would promise the memory and then kill somebody."""
-    if not memory or not sys.platform.startswith("linux"):
-        return
-    import resource
+class _Ceiling:
+    """A case may take so much more than the process has when it starts: an allocation beyond that fails at once, where
+    the system would promise the memory and then kill somebody."""
 
-    with open("/proc/self/statm", "rb") as file:
-        data = int(file.read().split()[5]) * PAGE
-    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    wanted = data + memory
-    with contextlib.suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_DATA, (wanted if hard < 0 else min(wanted, hard), hard))
+    def __init__(self) -> None:
+        self._statm = -1
+        self._limit = 0
+
+    def set(self, memory: int) -> None:
+        if not memory or not sys.platform.startswith("linux"):
+            return
+        import resource
+
+        if self._statm < 0:
+            self._statm = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
+        wanted = int(os.pread(self._statm, 256, 0).split()[5]) * PAGE + memory
+        if abs(wanted - self._limit) <= memory * ROUGHLY:
+            return
+        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_DATA, (wanted if hard < 0 else min(wanted, hard), hard))
+            self._limit = wanted
+
+
+_ceiling = _Ceiling()
 
 
 def _die_with(parent: int) -> None:
