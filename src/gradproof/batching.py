@@ -45,7 +45,8 @@ class Way:
         middle nor last, so that a batch that repeats or reverses its rows is caught. Where the rows at the ends are the
         same in part, others take their places: a batch that does not batch that part is caught too."""
         picked = _picked(rows)
-        ends = guest[None] * AWAY if (guest == rows[0]).any() or (guest == rows[-1]).any() else np.empty((0, guest.size))
+        alike = (guest == rows[0]) | (guest == rows[-1])
+        ends = guest[None] * AWAY if alike.any() else np.empty((0, guest.size))
         results = np.empty((len(rows) + 1 + 2 * len(ends), into.shape[1]))
         self.run(np.concatenate([ends, rows[:picked], guest[None], rows[picked:], ends]), results)
         first = len(ends)
