@@ -29,9 +29,10 @@ from gradproof.evidence.trace import trace
 from gradproof.evidence.wording import budget_spent, imprecise, overflow, undecided, unsupported, worded
 from gradproof.examined import Examined
 from gradproof.metered import Metered
+from gradproof.norms import rows_dot
 from gradproof.picture import Trace
 from gradproof.precision import DOUBLE, SINGLE, coarsest
-from gradproof.program import Array, offers_of, pulled_of
+from gradproof.program import Array, offers_of, pull_every, pulled_of
 from gradproof.reference.complexstep import ComplexStep
 from gradproof.reference.steps import coordinate_steps, fixed_steps, signed
 from gradproof.reference.widest import widest
@@ -231,29 +232,25 @@ def _rows(task: Task) -> tuple[Array, tuple[Finding, ...]]:
     known = pulled_of(program) if task.role == "own" else None
     mixed = combination(count, task.generator) * np.abs(signed(task.generator, count)) if known is None else known[0]
     quiet = loudness(program).quiet
-    cotangents = np.zeros((count + 2, count))
-    np.fill_diagonal(cotangents, 1.0)
-    cotangents[-2], cotangents[-1] = quiet * mixed, mixed
     if task.role == "own":
         alone = program.pull(mixed[None])[0] if known is None else known[1]
-        pulled = program.pull(cotangents[:-1])
+        every = pull_every(program, quiet * mixed[None])
     else:
-        pulled = program.pull(cotangents)
-        alone = pulled[-1]
-    rows = pulled[:count]
-    expected = np.einsum("k,ki->i", mixed, rows)
+        every = pull_every(program, np.outer((quiet, 1.0), mixed))
+        alone = every.more[1]
+    jacobian = every.jacobian
+    expected = rows_dot(jacobian, mixed)
     findings: tuple[Finding, ...] = ()
     if "linear" in task.contracts:
         narrow = coarsest(program.inputs) is not DOUBLE
-        size = np.sqrt(np.einsum("k,ki->i", mixed**2, rows**2)) if narrow else None
+        size = np.sqrt(rows_dot(jacobian**2, mixed**2)) if narrow else None
         findings = check_linear(program, mixed, alone, expected, task.tolerance, task.nondet_tol, size)
         if not findings:
             quietly = None if size is None else quiet * size
             findings = check_linear(
-                program, cotangents[-2], pulled[count], quiet * expected, task.tolerance, task.nondet_tol, quietly
+                program, quiet * mixed, every.more[0], quiet * expected, task.tolerance, task.nondet_tol, quietly
             )
-    # As forward mode has it: all that follows runs through both side by side.
-    return np.ascontiguousarray(rows.T), findings
+    return jacobian, findings
 
 
 def _probe(task: Task, plan: Plan, settings: Settings) -> Gathered:

@@ -109,6 +109,14 @@ class Stored:
     values: Array
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class Every:
+    """The Jacobian by one mode, laid out (N, M), and what some more cotangents or tangents gave, row by row."""
+
+    jacobian: Array
+    more: Array
+
+
 @dataclass(frozen=True, slots=True)
 class Offers:
     """What a program may have beyond the protocol: the modes its author wrote (others are not missed), up to which
@@ -141,6 +149,37 @@ def pulled_of(program: Program) -> tuple[Array, Array] | None:
     """A cotangent of signed, unequal entries that was pulled alone already, and its gradient (`pulled_alone`)."""
     found: tuple[Array, Array] | None = getattr(program, "pulled_alone", None)
     return found
+
+
+def pull_every(program: Program, more: Array) -> Every:
+    """Of all unit cotangents, and some more. An adapter may have a better way than to be given all of them
+    (`every_pull`), which is None where it does not work."""
+    better: Callable[[Array], Every | None] | None = getattr(program, "every_pull", None)
+    found = None if better is None else better(more)
+    if found is not None:
+        return found
+    count = program.value.size
+    pulled = program.pull(_with_units(more))
+    # As forward mode has it: all that follows runs through both side by side.
+    return Every(np.ascontiguousarray(pulled[:count].T), pulled[count:])
+
+
+def push_every(program: Program, more: Array) -> Every:
+    """The same for tangents (`every_push`)."""
+    better: Callable[[Array], Every | None] | None = getattr(program, "every_push", None)
+    found = None if better is None else better(more)
+    if found is not None:
+        return found
+    pushed = program.push(_with_units(more))
+    return Every(pushed[: program.point.size], pushed[program.point.size :])
+
+
+def _with_units(more: Array) -> Array:
+    count = more.shape[1]
+    rows = np.zeros((count + len(more), count))
+    np.fill_diagonal(rows, 1.0)
+    rows[count:] = more
+    return rows
 
 
 def whole_of(program: Program) -> AbstractContextManager[None]:

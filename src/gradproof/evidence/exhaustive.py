@@ -18,7 +18,7 @@ from gradproof.evidence.sure import gather_sure
 from gradproof.evidence.ties import check_ties, ties_of
 from gradproof.norms import rms
 from gradproof.precision import DOUBLE, coarsest
-from gradproof.program import Array
+from gradproof.program import Array, push_every
 from gradproof.reference.estimate import Estimate, Kind
 from gradproof.reference.field import Field, field_of
 from gradproof.reference.ladder import Goal, Rung, first_look, refine, second_opinion
@@ -68,7 +68,7 @@ def columns(task: Task) -> Array:
     adapter can hold a batch against it, which a single coordinate would not test."""
     if task.role == "own":
         task.program.push(signed(task.generator, task.steps.size)[None])
-    return task.program.push(np.eye(task.steps.size))
+    return push_every(task.program, np.empty((0, task.steps.size))).jacobian
 
 
 def block_tolerances(task: Task, numeric: Estimate) -> Array:

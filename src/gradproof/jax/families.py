@@ -14,11 +14,12 @@ from functools import cached_property
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from gradproof.batching import Runner, Way
 from gradproof.jax.calls import Call, UserCall
-from gradproof.jax.leaves import Arrays, Layout
+from gradproof.jax.leaves import Arrays, Layout, with_units
 from gradproof.jax.recipes import Recipe
 from gradproof.program import Array
 
@@ -58,6 +59,32 @@ class Family:
     def push(self) -> Callable[..., Any]:
         call = self.call
         return jax.jit(jax.vmap(lambda xs, us: tuple(call.forward(xs, us).tangents), in_axes=(None, 0)))
+
+    @cached_property
+    def pull_every(self) -> Callable[..., tuple[Any, Any]]:
+        """All unit cotangents, and these: the Jacobian (N, M), and what else was asked for (k, N)."""
+        call = self.call
+
+        def pull(xs: Arrays, ws: Arrays) -> tuple[Any, Any]:
+            found = jax.vmap(lambda one: tuple(call.reverse(xs).pull(one)), out_axes=-1)(with_units(ws))
+            columns = jnp.concatenate([one.reshape(-1, one.shape[-1]) for one in found])
+            count = columns.shape[-1] - len(ws[0])
+            return columns[:, :count], columns[:, count:].T
+
+        return jax.jit(pull)
+
+    @cached_property
+    def push_every(self) -> Callable[..., tuple[Any, Any]]:
+        """The same for tangents: the Jacobian (N, M), and (k, M)."""
+        call = self.call
+
+        def push(xs: Arrays, us: Arrays) -> tuple[Any, Any]:
+            found = jax.vmap(lambda one: tuple(call.forward(xs, one).tangents))(with_units(us))
+            rows = jnp.concatenate([one.reshape(len(one), -1) for one in found], axis=1)
+            count = len(rows) - len(us[0])
+            return rows[:count], rows[count:]
+
+        return jax.jit(push)
 
     @cached_property
     def one_pull(self) -> Callable[..., tuple[Arrays, Arrays]]:

@@ -12,13 +12,14 @@ import numpy as np
 from gradproof.batching import ELEMENTS, FEW_VALUES, Known, Lane, agree, outside
 from gradproof.errors import Unsupported
 from gradproof.jax.calls import Call, GradientCall, LinearizedCall, TangentCall, UserCall, refuse_other_outputs
+from gradproof.jax.every import every
 from gradproof.jax.families import Shelf
 from gradproof.jax.leaves import rows_of
 from gradproof.jax.modes import unsupported_in_double
 from gradproof.jax.runs import Plain, Runs
 from gradproof.jax.scope import Scope
 from gradproof.precision import SINGLE
-from gradproof.program import Array, Leaf, Skipped, Tally, read_only
+from gradproof.program import Array, Every, Leaf, Skipped, Tally, read_only
 
 # Fewer pulls or pushes than this run one by one: compiling a batch costs as much as some dozens of them.
 FEW_ROWS = 16
@@ -154,6 +155,20 @@ class JaxProgram:
             raise
         self._lanes["push"].remember(rows, result)
         return result
+
+    def every_pull(self, more: Array) -> Every | None:
+        rows, sides = rows_of(more, self.value.size), (self.call.outputs, self.call.inputs)
+        with self.scope:
+            found = every(self._lanes["pull"], sides, rows, self._runs.pull_every)
+        self.tally.pulls += 0 if found is None else self.value.size + len(rows)
+        return found
+
+    def every_push(self, more: Array) -> Every | None:
+        rows, sides = rows_of(more, self.point.size), (self.call.inputs, self.call.outputs)
+        with self.scope:
+            found = every(self._lanes["push"], sides, rows, self._runs.push_every)
+        self.tally.pushes += 0 if found is None else self.point.size + len(rows)
+        return found
 
     def gradient(self, cotangent: Array) -> JaxProgram:
         """The program (x, w) -> J(x)^T w."""

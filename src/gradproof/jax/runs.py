@@ -152,6 +152,10 @@ class Runs:
         pulled: Arrays = self.shelf.family.pull(self.point, tuple(self.call.outputs.arrays(rows, more)))
         return pulled
 
+    def pull_every(self, more: Array) -> Arrays:
+        found: Arrays = self.shelf.family.pull_every(self.point, tuple(self.call.outputs.arrays(more)))
+        return found
+
     def pull_batched(self, rows: Array, into: Array) -> None:
         pull: Callable[..., Arrays] = jax.vmap(lambda *ws: tuple(self._reversed.pull(ws)))
         self.call.inputs.write(pull(*self.call.outputs.arrays(rows)), into)
@@ -179,6 +183,10 @@ class Runs:
         self._tally.pushes += len(rows)
         pushed: Arrays = self.shelf.family.push(self.point, tuple(self.call.inputs.arrays(rows, more)))
         return pushed
+
+    def push_every(self, more: Array) -> Arrays:
+        found: Arrays = self.shelf.family.push_every(self.point, tuple(self.call.inputs.arrays(more)))
+        return found
 
     def push_batched(self, rows: Array, into: Array) -> None:
         push: Callable[..., Arrays] = jax.vmap(lambda *us: tuple(self.call.forward(self.arrays, us).tangents))
