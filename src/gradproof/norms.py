@@ -10,6 +10,8 @@ import numpy as np
 
 from gradproof.program import Array
 
+PIECE = 2**15
+
 
 def dot(first: Array, second: Array) -> float:
     return float(np.einsum("i,i->", first, second))
@@ -31,6 +33,21 @@ def rows_weighed(rows: Array, weights: Array) -> Array:
 def largest(values: Array) -> float:
     """The largest absolute value, without a copy; 0 when there are none."""
     return max(float(np.max(values, initial=0.0)), -float(np.min(values, initial=0.0)))
+
+
+def farthest(first: Array, second: Array) -> float:
+    """The largest difference of two arrays, or NaN: piece by piece, few enough numbers to stay in the cache."""
+    if first.ndim == 2 and first.strides[0] < first.strides[1]:
+        first, second = first.T, second.T
+    if first.ndim != 2 or first.size <= PIECE:
+        return largest(first - second)
+    step = max(1, PIECE // first.shape[1])
+    room = np.empty((step, first.shape[1]))
+    tops = [
+        largest(np.subtract(first[k : k + step], second[k : k + step], out=room[: len(first[k : k + step])]))
+        for k in range(0, len(first), step)
+    ]
+    return float(np.max(tops))
 
 
 def rms(values: Array) -> float:

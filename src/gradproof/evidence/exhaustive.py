@@ -12,17 +12,16 @@ from gradproof.evidence.blocks import Measured, comparisons_of, kinks_of, power_
 from gradproof.evidence.gathered import Gathered, Task
 from gradproof.evidence.glanced import Glanced, glance_columns, glance_groups
 from gradproof.evidence.jitter import widen
-from gradproof.evidence.pattern import pattern_of
+from gradproof.evidence.pattern import Pattern, pattern_of
 from gradproof.evidence.scales import absent, negligible, rounding
 from gradproof.evidence.sure import gather_sure
 from gradproof.evidence.ties import check_ties, ties_of
 from gradproof.norms import rms
 from gradproof.precision import DOUBLE, coarsest
-from gradproof.program import Array, push_every
+from gradproof.program import Array
 from gradproof.reference.estimate import Estimate, Kind
 from gradproof.reference.field import Field, field_of
 from gradproof.reference.ladder import Goal, Rung, first_look, refine, second_opinion
-from gradproof.reference.steps import signed
 from gradproof.reference.surroundings import hidden_kinks, ordinary, unfolded
 from gradproof.result import Finding
 
@@ -30,10 +29,12 @@ from gradproof.result import Finding
 CONFIRMED = 32
 
 
-def gather(task: Task, analytic: dict[str, Array], findings: tuple[Finding, ...]) -> Gathered:
-    """Compare the Jacobians in `analytic` (mode -> (N, M) array) with the numeric one."""
+def gather(
+    task: Task, analytic: dict[str, Array], findings: tuple[Finding, ...], pattern: Pattern | None = None
+) -> Gathered:
+    """Compare the Jacobians in `analytic` (mode -> (N, M) array) with the numeric one. `pattern`: theirs, if known."""
     field = field_of(task.reference, task.exact)
-    glanced = _glance(task, field, analytic)
+    glanced = _glance(task, field, analytic, pattern)
     doubtful = glanced.doubtful
     if not doubtful.size:
         return gather_sure(task, analytic, glanced, findings)
@@ -53,22 +54,14 @@ def gather(task: Task, analytic: dict[str, Array], findings: tuple[Finding, ...]
     )
 
 
-def _glance(task: Task, field: Field, analytic: dict[str, Array]) -> Glanced:
+def _glance(task: Task, field: Field, analytic: dict[str, Array], pattern: Pattern | None) -> Glanced:
     """Several columns at a time where that can be done; each by itself where it cannot, or leaves a doubt."""
     if analytic and coarsest(task.reference.inputs) is DOUBLE:
-        pattern = pattern_of(tuple(analytic.values()), task.program.inputs)
+        pattern = pattern or pattern_of(tuple(analytic.values()), task.program.inputs)
         glanced = glance_groups(task, field, analytic, pattern) if pattern is not None else None
         if glanced is not None and not glanced.doubtful.size:
             return glanced
     return glance_columns(task, field, analytic)
-
-
-def columns(task: Task) -> Array:
-    """The Jacobian by forward mode, as (N, M). A tangent that moves everything is pushed alone, as the user would: an
-    adapter can hold a batch against it, which a single coordinate would not test."""
-    if task.role == "own":
-        task.program.push(signed(task.generator, task.steps.size)[None])
-    return push_every(task.program, np.empty((0, task.steps.size))).jacobian
 
 
 def block_tolerances(task: Task, numeric: Estimate) -> Array:

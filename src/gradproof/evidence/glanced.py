@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gradproof.agreement import Mask, entry_tolerance
-from gradproof.evidence.gathered import Task
+from gradproof.evidence.gathered import Task, distinct
 from gradproof.evidence.pattern import Pattern
 from gradproof.evidence.scales import absent, block_scales, unimportant_changes
 from gradproof.precision import coarsest
@@ -95,7 +95,7 @@ class Glanced:
 
 def glance_columns(task: Task, field: Field, analytic: dict[str, Array]) -> Glanced:
     """Every column by itself."""
-    count, steps = task.steps.size, task.steps
+    count, steps, jacobians = task.steps.size, task.steps, distinct(analytic)
     slope = np.empty((count, field.value.size))
     doubtful = np.zeros(count, dtype=bool)
     scales = block_scales(task, analytic)
@@ -110,10 +110,10 @@ def glance_columns(task: Task, field: Field, analytic: dict[str, Array]) -> Glan
                 own, length = slice(rows.start - first, rows.stop - first), steps[rows, None]
                 seen = glance_at(field, up[own], down[own], middle, strictness)
                 slope[rows] = seen.slope
-                sure = _surely(task, seen, [one[rows] for one in analytic.values()], length, scale)
+                sure = _surely(task, seen, [one[rows] for one in jacobians], length, scale)
                 left = np.flatnonzero(~sure)
                 if left.size:
-                    claimed = [one[start + left] * length[left] for one in analytic.values()]
+                    claimed = [one[start + left] * length[left] for one in jacobians]
                     sure[left] = _agreed(task, seen.of_rows(left), claimed, length[left], scale, unimportant)
                 doubtful[rows] = ~sure
 
@@ -198,7 +198,7 @@ def glance_groups(task: Task, field: Field, analytic: dict[str, Array], pattern:
     unimportant = unimportant_changes(task)
     agreed = bar <= enough(task, seen.slope, length, scale, unimportant)
     apart = np.zeros_like(bar)
-    for jacobian in analytic.values():
+    for jacobian in distinct(analytic):
         expected = np.zeros_like(bar)
         expected[owners] = pattern.values(jacobian) * lengths[inputs]
         agreed &= seen.agrees(expected, size)

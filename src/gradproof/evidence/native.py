@@ -11,14 +11,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gradproof.agreement import entry_tolerance
 from gradproof.errors import Unsupported
 from gradproof.evidence.asked import Asked, cotangents, tangents
+from gradproof.evidence.forward import SAVING, expected, moved_in_groups
 from gradproof.evidence.gathered import Task
+from gradproof.evidence.pattern import Pattern
 from gradproof.evidence.scales import least
 from gradproof.evidence.sides import Block, Sides
-from gradproof.norms import largest
+from gradproof.metered import Metered
+from gradproof.norms import farthest, largest, rms, rows_dot
 from gradproof.precision import DOUBLE, Precision, coarsest
-from gradproof.program import Array, Leaf, leaf_at
+from gradproof.program import Array, Leaf, leaf_at, pull_every, push_every
 from gradproof.reference.rounding import Excess, Pair, excess, magnified, neighbours, off
 from gradproof.reference.steps import signed
 from gradproof.result import Place
@@ -68,15 +72,19 @@ def lacking(task: Task) -> dict[str, Unsupported]:
     return found
 
 
-def departures(task: Task, probes: int, known: Mapping[str, Array]) -> tuple[Departure, ...]:
+def departures(
+    task: Task, probes: int, known: Mapping[str, Array], pattern: Pattern | None = None
+) -> tuple[Departure, ...]:
     """At most one for each mode that exists in both formats: none where all numbers are within rounding at once.
-    `known`: Jacobians (N, M) of the rule in float64, by mode, where every entry is looked at."""
+    `known`: Jacobians (N, M) of the rule in float64, by mode, where every entry is looked at; and their pattern."""
     known = {} if probes else known
     found: list[Departure | None] = []
     for mode in task.modes:
         try:
-            look = _reverse if mode == "reverse" else _forward
-            found.append(look(task, probes, known.get(mode)))
+            if mode == "reverse":
+                found.append(_reverse(task, probes, known.get(mode)))
+            elif mode not in known or pattern is None or not _close_in_groups(task, known[mode], pattern):
+                found.append(_forward(task, probes, known.get(mode)))
         except Unsupported:
             continue
     return tuple(one for one in found if one is not None)
@@ -85,13 +93,22 @@ def departures(task: Task, probes: int, known: Mapping[str, Array]) -> tuple[Dep
 def _reverse(task: Task, probes: int, known: Array | None) -> Departure | None:
     program, form = task.program, coarsest(task.program.inputs + task.program.outputs)
     asked = cotangents(task, probes)
-    wide = task.reference.pull(asked.rows) if known is None else _pulled(task, asked, known)
     blocks = tuple(
         Block(rows, leaf.span, least(program, leaf, form) * size)
         for rows, size in zip(asked.alike, asked.sizes, strict=True)
         for leaf in program.inputs
     )
-    sides = Sides(program.pull(asked.rows), wide, blocks, task.tolerance, form)
+    if known is None:
+        native, wide = program.pull(asked.rows), task.reference.pull(asked.rows)
+    else:
+        every, mixed = pull_every(program, asked.more), _pulled(task, asked, known)
+        units, more = blocks[: -2 * len(program.inputs)], blocks[-2 * len(program.inputs) :]
+        first = Sides(every.jacobian.T, known.T, units, task.tolerance, form)
+        last = Sides(every.more, mixed, tuple(one.moved_up(asked.units) for one in more), task.tolerance, form)
+        if first.close and last.close:
+            return None
+        native, wide = np.vstack([every.jacobian.T, every.more]), np.vstack([known.T, mixed])
+    sides = Sides(native, wide, blocks, task.tolerance, form)
 
     def traced(row: int) -> Excess:
         moved, allowed = _moved(task, asked.rows[row], form), sides.allowed[row]
@@ -106,15 +123,10 @@ def _reverse(task: Task, probes: int, known: Array | None) -> Departure | None:
 
 
 def _pulled(task: Task, asked: Asked, jacobian: Array) -> Array:
-    """The pulls in float64 from the Jacobian: the rule is linear there, or has been called wrong."""
-    count = task.program.value.size
-    wide = np.empty((len(asked.rows), task.program.point.size))
-    wide[:count] = jacobian.T
-    mixed = wide[count:]
-    mixed[:] = np.einsum("rk,ik->ri", asked.rows[count:], jacobian)
-    if not np.isfinite(mixed).all():
-        mixed[:] = task.reference.pull(asked.rows[count:])
-    return wide
+    """The pulls in float64 beside the unit cotangents, from the Jacobian: the rule is linear there, or has been called
+    wrong."""
+    mixed = np.stack([rows_dot(jacobian, row) for row in asked.more])
+    return mixed if np.isfinite(mixed).all() else task.reference.pull(asked.more)
 
 
 def _forward(task: Task, probes: int, known: Array | None) -> Departure | None:
@@ -122,14 +134,15 @@ def _forward(task: Task, probes: int, known: Array | None) -> Departure | None:
     rounding of an output's derivatives is granted to forward mode as well."""
     program, form = task.program, coarsest(task.program.inputs + task.program.outputs)
     asked = tangents(task, probes)
-    longest = largest(asked.rows)
+    longest = 1.0 if asked.units else largest(asked.rows)
     blocks = tuple(
         Block(output.span, rows, least(program, leaf, form) * size_of(program, output) * longest)
         for output in program.outputs
         for rows, leaf in zip(asked.alike, program.inputs, strict=True)
     )
-    wide = task.reference.push(asked.rows) if known is None else known
-    sides = Sides(program.push(asked.rows).T, wide.T, blocks, task.tolerance, form)
+    native = _pushed(program, asked)
+    wide = _pushed(task.reference, asked) if known is None else known
+    sides = Sides(native.T, wide.T, blocks, task.tolerance, form)
 
     def traced(row: int) -> Excess:
         moved = _moved(task, np.eye(1, program.value.size, row)[0], form)
@@ -140,6 +153,32 @@ def _forward(task: Task, probes: int, known: Array | None) -> Departure | None:
         return Excess(steady, np.zeros_like(steady))
 
     return _departure("forward", sides, traced, program.outputs)
+
+
+def _pushed(program: Metered, asked: Asked) -> Array:
+    return push_every(program, asked.more).jacobian if asked.units else program.push(asked.rows)
+
+
+def _close_in_groups(task: Task, known: Array, pattern: Pattern) -> bool:
+    """Whether forward mode gives what it gives in float64, several columns at a time. No input moves by less than one:
+    an entry that is off shows in full, also where there should be none."""
+    if SAVING * pattern.count > len(known):
+        return False
+    program, form = task.program, coarsest(task.program.inputs + task.program.outputs)
+    moved = moved_in_groups(task, pattern)
+    pushed, claimed = program.push(moved), expected(known, pattern, moved)
+    for leaf in program.inputs:
+        own = np.unique(pattern.groups[leaf.span])
+        for output in program.outputs:
+            some = pattern.within(leaf.span, output.span)
+            entries = known[pattern.inputs[some], pattern.outputs[some]]
+            scale = rms(entries) * float(np.sqrt(entries.size / max(1, leaf.size * output.size)))
+            granted = least(program, leaf, form) * size_of(program, output)
+            granted += float(entry_tolerance(np.zeros(1), scale, task.tolerance)[0])
+            with np.errstate(invalid="ignore"):
+                if not farthest(pushed[own, output.span], claimed[own, output.span]) <= granted:
+                    return False
+    return True
 
 
 def _departure(mode: str, sides: Sides, traced: Callable[[int], Excess], leaves: tuple[Leaf, ...]) -> Departure | None:

@@ -47,16 +47,17 @@ def pattern_of(jacobians: Sequence[Array], leaves: Sequence[Leaf]) -> Pattern | 
     # An output that depends on most of the inputs says it all. In a full Jacobian, the first does.
     if first.size and SAVING * np.count_nonzero(first[:, 0]) > len(first):
         return None
-    if SAVING * np.count_nonzero(first) > first.size:
-        return None
-    claimed = np.ascontiguousarray(first.T != 0)
+    claimed = first != 0
     for other in jacobians[1:]:
-        claimed |= other.T != 0
-    count = claimed.shape[1]
+        if other is not first:
+            claimed |= other != 0
+    count, width = claimed.shape
     if SAVING * np.count_nonzero(claimed) > claimed.size or count <= SAVING:
         return None
-    outputs, inputs = np.divmod(np.flatnonzero(claimed), count)
-    depends_on = np.bincount(outputs, minlength=len(claimed))
+    inputs, outputs = np.divmod(np.flatnonzero(claimed), width)
+    order = np.argsort(outputs, kind="stable")
+    inputs, outputs = inputs[order], outputs[order]
+    depends_on = np.bincount(outputs, minlength=width)
     if SAVING * int(depends_on.max(initial=0)) > count:
         return None
     rank = np.arange(outputs.size) - (np.cumsum(depends_on) - depends_on)[outputs]
@@ -67,15 +68,15 @@ def pattern_of(jacobians: Sequence[Array], leaves: Sequence[Leaf]) -> Pattern | 
         if count > MOST_INPUTS:
             return None
         groups = _first_fit(claimed)
-    groups, found = _apart(groups, leaves)
-    return Pattern(outputs, inputs, groups, found) if SAVING * found <= count else None
+    groups, number = _apart(groups, leaves)
+    return Pattern(outputs, inputs, groups, number) if SAVING * number <= count else None
 
 
 def _first_fit(claimed: NDArray[np.bool_]) -> Indices:
     """Greedy colouring: every input joins the first group with which it shares no output. Sets are whole numbers."""
     taken: list[int] = []
-    groups = np.empty(claimed.shape[1], dtype=np.intp)
-    for index, packed in enumerate(np.packbits(claimed.T, axis=1)):
+    groups = np.empty(len(claimed), dtype=np.intp)
+    for index, packed in enumerate(np.packbits(claimed, axis=1)):
         own = int.from_bytes(packed.tobytes(), "big")
         group = next((group for group, outputs in enumerate(taken) if not outputs & own), len(taken))
         if group == len(taken):

@@ -39,10 +39,12 @@ def gather_sure(task: Task, analytic: dict[str, Array], glanced: Glanced, findin
     comparisons = []
     worst, relative = 0.0, 0.0
     widest = cache(lambda leaf, output: glanced.widest(leaf.span, output.span))
+    strongest = cache(lambda number, *pair: _strongest(task, numbered[number], glanced, pair))
+    numbered = {id(jacobian): jacobian for jacobian in analytic.values()}
     for mode, jacobian in analytic.items():
         for output in task.program.outputs:
             for leaf in task.program.inputs:
-                top = _strongest(task, jacobian, glanced, (output, leaf))
+                top = strongest(id(jacobian), output, leaf)
                 if top is not None and top.numeric:
                     error = top.tolerance + widest(leaf, output)
                     if error / abs(top.numeric) >= relative:

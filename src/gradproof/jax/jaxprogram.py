@@ -227,7 +227,7 @@ class JaxProgram:
         plain call unnecessary: in float64 that would compile every operation by itself."""
         for name in ("pull", "push"):
             lane = self._lanes[name]
-            lane.native, lane.few = native._lanes[name], 2
+            lane.native, lane.few = native._lanes[name], 1
 
     def _derived_widened(self, origin: Origin) -> JaxProgram:
         wide = origin.program.widened()

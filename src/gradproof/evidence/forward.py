@@ -1,0 +1,87 @@
+"""The Jacobian by forward mode: column by column, or several at a time where reverse mode has shown a pattern.
+
+As in `pattern`, the claim is not trusted. All inputs of a group move by different, signed amounts, and every output
+must move by what its one claimed entry says, to the last digits; an entry that only forward mode has would show. Where
+anything does, all columns are taken one by one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gradproof.evidence.gathered import Task
+from gradproof.evidence.pattern import Pattern
+from gradproof.precision import DOUBLE, coarsest, of
+from gradproof.program import Array, push_every
+from gradproof.reference.steps import finely_signed, signed
+
+# By how many roundings the modes may differ, and still nothing be hidden in a group.
+ROUNDINGS = 64.0
+# Groups must be so many times fewer than columns to be worth while.
+SAVING = 4
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Columns:
+    """The Jacobian (N, M), that of reverse mode itself if it is the same number by number; and the pattern, if it has
+    no entries beside those of reverse mode."""
+
+    jacobian: Array
+    pattern: Pattern | None
+
+
+def columns(task: Task, reverse: Array | None, pattern: Pattern | None) -> Columns:
+    """A tangent that moves everything is pushed alone, as the user would: an adapter can hold a batch against it, which
+    a single coordinate would not test."""
+    found = None if reverse is None or pattern is None else _grouped(task, reverse, pattern)
+    if found is not None:
+        return Columns(found, pattern)
+    if task.role == "own":
+        task.program.push(signed(task.generator, task.steps.size)[None])
+    found = push_every(task.program, np.empty((0, task.steps.size))).jacobian
+    if reverse is not None and np.array_equal(found[:1], reverse[:1]) and np.array_equal(found, reverse):
+        return Columns(reverse, pattern)
+    return Columns(found, None)
+
+
+def moved_in_groups(task: Task, pattern: Pattern) -> Array:
+    """One for each group, (groups, N): inputs move by 1 to 2, up or down, by a number of their own format."""
+    moved = finely_signed(task.generator, task.steps.size)
+    for leaf in task.program.inputs:
+        moved[leaf.span] = of(leaf.dtype).round(moved[leaf.span])
+    rows = np.zeros((pattern.count, moved.size))
+    rows[pattern.groups, np.arange(moved.size)] = moved
+    return rows
+
+
+def expected(jacobian: Array, pattern: Pattern, moved: Array) -> Array:
+    """What the claimed entries make of these tangents, (groups, M)."""
+    result = np.zeros((len(moved), jacobian.shape[1]))
+    groups = pattern.groups[pattern.inputs]
+    result[groups, pattern.outputs] = pattern.values(jacobian) * moved[groups, pattern.inputs]
+    return result
+
+
+def _grouped(task: Task, reverse: Array, pattern: Pattern) -> Array | None:
+    """None where that would save little, or where anything is not as expected."""
+    program = task.program
+    if coarsest(program.inputs + program.outputs) is not DOUBLE or SAVING * pattern.count > len(reverse):
+        return None
+    moved = moved_in_groups(task, pattern)
+    pushed, claimed = program.push(moved), expected(reverse, pattern, moved)
+    if np.array_equal(pushed, claimed):
+        return reverse
+    size = np.abs(claimed)
+    for output in program.outputs:
+        if output.size:
+            part = size[:, output.span]
+            np.maximum(part, np.sqrt(np.einsum("gj,gj->g", part, part) / output.size)[:, None], out=part)
+    with np.errstate(invalid="ignore"):
+        if not (np.abs(pushed - claimed) <= ROUNDINGS * DOUBLE.roundoff * size).all():
+            return None
+    groups = pattern.groups[pattern.inputs]
+    found = np.zeros(reverse.shape)
+    found[pattern.inputs, pattern.outputs] = pushed[groups, pattern.outputs] / moved[groups, pattern.inputs]
+    return found
