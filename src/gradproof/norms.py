@@ -54,10 +54,19 @@ def rms(values: Array) -> float:
     """Root mean square of the finite entries, safe against overflow; 0 when there are none."""
     if values.size == 0:
         return 0.0
-    flat = values.ravel(order="K")
-    square = dot(flat, flat) / flat.size
+    square = _square(values) / values.size
     if np.isfinite(square) and square > 1e-200:
         return float(np.sqrt(square))
+    flat = values.ravel(order="K")
     finite = flat[np.isfinite(flat)]
     largest = float(np.max(np.abs(finite), initial=0.0))
     return largest * float(np.sqrt(np.mean(np.square(finite / largest)))) if largest > 0 else 0.0
+
+
+def _square(values: Array) -> float:
+    """The sum of squares; a part of a Jacobian as it is, without a copy."""
+    if values.ndim == 2 and not (values.flags.c_contiguous or values.flags.f_contiguous):
+        rows = values if values.strides[0] >= values.strides[1] else values.T
+        return float(np.einsum("ki,ki->", rows, rows))
+    flat = values.ravel(order="K")
+    return dot(flat, flat)

@@ -14,7 +14,7 @@ import numpy as np
 from gradproof.evidence.gathered import Task
 from gradproof.evidence.pattern import Pattern
 from gradproof.precision import DOUBLE, coarsest, of
-from gradproof.program import Array, push_every
+from gradproof.program import Array, Leaf, push_every
 from gradproof.reference.steps import finely_signed, signed
 
 # By how many roundings the modes may differ, and still nothing be hidden in a group.
@@ -46,10 +46,10 @@ def columns(task: Task, reverse: Array | None, pattern: Pattern | None) -> Colum
     return Columns(found, None)
 
 
-def moved_in_groups(task: Task, pattern: Pattern) -> Array:
-    """One for each group, (groups, N): inputs move by 1 to 2, up or down, by a number of their own format."""
-    moved = finely_signed(task.generator, task.steps.size)
-    for leaf in task.program.inputs:
+def moved_in_groups(task: Task, pattern: Pattern, leaves: tuple[Leaf, ...]) -> Array:
+    """One row for each group, (groups, N): inputs move by 1 to 2, up or down, by a number of their own format."""
+    moved = finely_signed(task.generator, pattern.groups.size)
+    for leaf in leaves:
         moved[leaf.span] = of(leaf.dtype).round(moved[leaf.span])
     rows = np.zeros((pattern.count, moved.size))
     rows[pattern.groups, np.arange(moved.size)] = moved
@@ -69,7 +69,7 @@ def _grouped(task: Task, reverse: Array, pattern: Pattern) -> Array | None:
     program = task.program
     if coarsest(program.inputs + program.outputs) is not DOUBLE or SAVING * pattern.count > len(reverse):
         return None
-    moved = moved_in_groups(task, pattern)
+    moved = moved_in_groups(task, pattern, program.inputs)
     pushed, claimed = program.push(moved), expected(reverse, pattern, moved)
     if np.array_equal(pushed, claimed):
         return reverse

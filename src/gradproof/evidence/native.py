@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from gradproof.agreement import entry_tolerance
 from gradproof.errors import Unsupported
 from gradproof.evidence.asked import Asked, cotangents, tangents
-from gradproof.evidence.forward import SAVING, expected, moved_in_groups
 from gradproof.evidence.gathered import Task
+from gradproof.evidence.grouped import close_pulls, close_pushes
 from gradproof.evidence.pattern import Pattern
 from gradproof.evidence.scales import least
 from gradproof.evidence.sides import Block, Sides
 from gradproof.metered import Metered
-from gradproof.norms import farthest, largest, rms, rows_dot
+from gradproof.norms import largest, rows_dot
 from gradproof.precision import DOUBLE, Precision, coarsest
 from gradproof.program import Array, Leaf, leaf_at, pull_every, push_every
 from gradproof.reference.rounding import Excess, Pair, excess, magnified, neighbours, off
@@ -82,15 +82,15 @@ def departures(
     for mode in task.modes:
         try:
             if mode == "reverse":
-                found.append(_reverse(task, probes, known.get(mode)))
-            elif mode not in known or pattern is None or not _close_in_groups(task, known[mode], pattern):
+                found.append(_reverse(task, probes, known.get(mode), pattern))
+            elif mode not in known or pattern is None or not close_pushes(task, known[mode], pattern):
                 found.append(_forward(task, probes, known.get(mode)))
         except Unsupported:
             continue
     return tuple(one for one in found if one is not None)
 
 
-def _reverse(task: Task, probes: int, known: Array | None) -> Departure | None:
+def _reverse(task: Task, probes: int, known: Array | None, pattern: Pattern | None) -> Departure | None:
     program, form = task.program, coarsest(task.program.inputs + task.program.outputs)
     asked = cotangents(task, probes)
     blocks = tuple(
@@ -101,11 +101,15 @@ def _reverse(task: Task, probes: int, known: Array | None) -> Departure | None:
     if known is None:
         native, wide = program.pull(asked.rows), task.reference.pull(asked.rows)
     else:
-        every, mixed = pull_every(program, asked.more), _pulled(task, asked, known)
+        mixed = _pulled(task, asked, known, pattern)
         units, more = blocks[: -2 * len(program.inputs)], blocks[-2 * len(program.inputs) :]
+        more = tuple(one.moved_up(asked.units) for one in more)
+        few = pattern is not None and close_pulls(task, known, pattern)
+        if few and Sides(program.pull(asked.more), mixed, more, task.tolerance, form).close:
+            return None
+        every = pull_every(program, asked.more)
         first = Sides(every.jacobian.T, known.T, units, task.tolerance, form)
-        last = Sides(every.more, mixed, tuple(one.moved_up(asked.units) for one in more), task.tolerance, form)
-        if first.close and last.close:
+        if first.close and Sides(every.more, mixed, more, task.tolerance, form).close:
             return None
         native, wide = np.vstack([every.jacobian.T, every.more]), np.vstack([known.T, mixed])
     sides = Sides(native, wide, blocks, task.tolerance, form)
@@ -122,10 +126,11 @@ def _reverse(task: Task, probes: int, known: Array | None) -> Departure | None:
     return _departure("reverse", sides, traced, program.inputs)
 
 
-def _pulled(task: Task, asked: Asked, jacobian: Array) -> Array:
+def _pulled(task: Task, asked: Asked, jacobian: Array, pattern: Pattern | None) -> Array:
     """The pulls in float64 beside the unit cotangents, from the Jacobian: the rule is linear there, or has been called
     wrong."""
-    mixed = np.stack([rows_dot(jacobian, row) for row in asked.more])
+    times = partial(rows_dot, jacobian) if pattern is None else partial(pattern.times, pattern.values(jacobian))
+    mixed = np.stack([times(row) for row in asked.more])
     return mixed if np.isfinite(mixed).all() else task.reference.pull(asked.more)
 
 
@@ -157,28 +162,6 @@ def _forward(task: Task, probes: int, known: Array | None) -> Departure | None:
 
 def _pushed(program: Metered, asked: Asked) -> Array:
     return push_every(program, asked.more).jacobian if asked.units else program.push(asked.rows)
-
-
-def _close_in_groups(task: Task, known: Array, pattern: Pattern) -> bool:
-    """Whether forward mode gives what it gives in float64, several columns at a time. No input moves by less than one:
-    an entry that is off shows in full, also where there should be none."""
-    if SAVING * pattern.count > len(known):
-        return False
-    program, form = task.program, coarsest(task.program.inputs + task.program.outputs)
-    moved = moved_in_groups(task, pattern)
-    pushed, claimed = program.push(moved), expected(known, pattern, moved)
-    for leaf in program.inputs:
-        own = np.unique(pattern.groups[leaf.span])
-        for output in program.outputs:
-            some = pattern.within(leaf.span, output.span)
-            entries = known[pattern.inputs[some], pattern.outputs[some]]
-            scale = rms(entries) * float(np.sqrt(entries.size / max(1, leaf.size * output.size)))
-            granted = least(program, leaf, form) * size_of(program, output)
-            granted += float(entry_tolerance(np.zeros(1), scale, task.tolerance)[0])
-            with np.errstate(invalid="ignore"):
-                if not farthest(pushed[own, output.span], claimed[own, output.span]) <= granted:
-                    return False
-    return True
 
 
 def _departure(mode: str, sides: Sides, traced: Callable[[int], Excess], leaves: tuple[Leaf, ...]) -> Departure | None:

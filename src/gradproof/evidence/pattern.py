@@ -40,6 +40,17 @@ class Pattern:
         """The claimed entries of an (N, M) Jacobian."""
         return jacobian[self.inputs, self.outputs]
 
+    def times(self, values: Array, cotangent: Array) -> Array:
+        """What entries of these values make of it, (N,)."""
+        return np.asarray(np.bincount(self.inputs, values * cotangent[self.outputs], self.groups.size), np.float64)
+
+    def mirrored(self, leaves: Sequence[Leaf]) -> Pattern | None:
+        """That of the transpose, for outputs that share no input; None where it is no block structure."""
+        order = np.argsort(self.inputs, kind="stable")
+        inputs, outputs = self.inputs[order], self.outputs[order]
+        groups = _by_rank(inputs, outputs, self.groups.size, leaves[-1].stop)
+        return None if groups is None else Pattern(inputs, outputs, *_apart(groups, leaves))
+
 
 def pattern_of(jacobians: Sequence[Array], leaves: Sequence[Leaf]) -> Pattern | None:
     """The pattern of (N, M) Jacobians, or None where moving inputs together would save little."""
@@ -60,16 +71,21 @@ def pattern_of(jacobians: Sequence[Array], leaves: Sequence[Leaf]) -> Pattern | 
     depends_on = np.bincount(outputs, minlength=width)
     if SAVING * int(depends_on.max(initial=0)) > count:
         return None
+    ranked = _by_rank(outputs, inputs, width, count)
+    if ranked is None and count > MOST_INPUTS:
+        return None
+    groups, number = _apart(_first_fit(claimed) if ranked is None else ranked, leaves)
+    return Pattern(outputs, inputs, groups, number) if SAVING * number <= count else None
+
+
+def _by_rank(outputs: Indices, inputs: Indices, width: int, count: int) -> Indices | None:
+    """Groups in a block structure, in which the k-th input of every output is the k-th of all its outputs. Entries come
+    sorted by output."""
+    depends_on = np.bincount(outputs, minlength=width)
     rank = np.arange(outputs.size) - (np.cumsum(depends_on) - depends_on)[outputs]
     groups = np.zeros(count, dtype=np.intp)
     groups[inputs] = rank
-    if (groups[inputs] != rank).any():
-        # Not a block structure, in which the k-th input of every output would be the k-th of all its outputs.
-        if count > MOST_INPUTS:
-            return None
-        groups = _first_fit(claimed)
-    groups, number = _apart(groups, leaves)
-    return Pattern(outputs, inputs, groups, number) if SAVING * number <= count else None
+    return groups if (groups[inputs] == rank).all() else None
 
 
 def _first_fit(claimed: NDArray[np.bool_]) -> Indices:

@@ -10,17 +10,14 @@ import numpy as np
 
 from gradproof.batching import Lane, agree
 from gradproof.jax.families import COMPILED
-from gradproof.jax.leaves import Arrays, Layout
+from gradproof.jax.leaves import Layout
 from gradproof.program import Array, Every
 
 # The rows beside the unit vectors fill up to a multiple of this: few sizes to compile.
 BESIDE = 4
 
-# More rows -> the Jacobian (N, M), which is what the unit vectors give, and what those give (k, n).
-Run = Callable[[Array], Arrays]
 
-
-def every(lane: Lane, sides: tuple[Layout, Layout], more: Array, run: Run) -> Every | None:
+def every(lane: Lane, sides: tuple[Layout, Layout], more: Array, run: Callable[[Array], Every]) -> Every | None:
     """What the unit vectors and some more rows give; None where that is to be had row by row, or not believed. One row
     must be what a plain call gave, as in any other batch."""
     if lane.batched is False or (lane.batched and lane.way != COMPILED):
@@ -36,16 +33,15 @@ def every(lane: Lane, sides: tuple[Layout, Layout], more: Array, run: Run) -> Ev
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            jacobian, rows = run(np.vstack([given, np.repeat(given[:1], -len(given) % BESIDE, axis=0)]))
+            found = run(np.vstack([given, np.repeat(given[:1], -len(given) % BESIDE, axis=0)]))
     except Exception:  # noqa: BLE001  the rows get their say
         return None
-    beside = np.asarray(rows, dtype=np.float64)
     if guest is not None:
-        if not agree(beside[len(more)], guest.result, max(lane.roundoff, guest.roundoff)):
+        if not agree(found.more[len(more)], guest.result, max(lane.roundoff, guest.roundoff)):
             return None
         lane.batched, lane.way = True, COMPILED
     lane.used = True
-    return Every(np.asarray(jacobian, dtype=np.float64), beside[: len(more)])
+    return Every(found.jacobian, found.more[: len(more)])
 
 
 def _is_real(layout: Layout) -> bool:

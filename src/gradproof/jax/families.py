@@ -61,28 +61,24 @@ class Family:
         return jax.jit(jax.vmap(lambda xs, us: tuple(call.forward(xs, us).tangents), in_axes=(None, 0)))
 
     @cached_property
-    def pull_every(self) -> Callable[..., tuple[Any, Any]]:
-        """All unit cotangents, and these: the Jacobian (N, M), and what else was asked for (k, N)."""
+    def pull_every(self) -> Callable[..., Any]:
+        """All unit cotangents, and then these, side by side: (N, M + k)."""
         call = self.call
 
-        def pull(xs: Arrays, ws: Arrays) -> tuple[Any, Any]:
+        def pull(xs: Arrays, ws: Arrays) -> Any:
             found = jax.vmap(lambda one: tuple(call.reverse(xs).pull(one)), out_axes=-1)(with_units(ws))
-            columns = jnp.concatenate([one.reshape(-1, one.shape[-1]) for one in found])
-            count = columns.shape[-1] - len(ws[0])
-            return columns[:, :count], columns[:, count:].T
+            return jnp.concatenate([one.reshape(-1, one.shape[-1]) for one in found])
 
         return jax.jit(pull)
 
     @cached_property
-    def push_every(self) -> Callable[..., tuple[Any, Any]]:
-        """The same for tangents: the Jacobian (N, M), and (k, M)."""
+    def push_every(self) -> Callable[..., Any]:
+        """All unit tangents, and then these, one below the other: (N + k, M)."""
         call = self.call
 
-        def push(xs: Arrays, us: Arrays) -> tuple[Any, Any]:
+        def push(xs: Arrays, us: Arrays) -> Any:
             found = jax.vmap(lambda one: tuple(call.forward(xs, one).tangents))(with_units(us))
-            rows = jnp.concatenate([one.reshape(len(one), -1) for one in found], axis=1)
-            count = len(rows) - len(us[0])
-            return rows[:count], rows[count:]
+            return jnp.concatenate([one.reshape(len(one), -1) for one in found], axis=1)
 
         return jax.jit(push)
 

@@ -16,7 +16,7 @@ from gradproof.jax.calls import Call, Reversed
 from gradproof.jax.families import Family, Shelf
 from gradproof.jax.leaves import Arrays, as_array
 from gradproof.jax.recipes import Recipe
-from gradproof.program import Array, Tally
+from gradproof.program import Array, Every, Tally
 
 # `"familiar"`: values eagerly; derivatives compiled, if JAX sees all that the function does.
 Plain = Literal["eager", "familiar", "values compiled", "compiled"]
@@ -152,9 +152,10 @@ class Runs:
         pulled: Arrays = self.shelf.family.pull(self.point, tuple(self.call.outputs.arrays(rows, more)))
         return pulled
 
-    def pull_every(self, more: Array) -> Arrays:
-        found: Arrays = self.shelf.family.pull_every(self.point, tuple(self.call.outputs.arrays(more)))
-        return found
+    def pull_every(self, more: Array) -> Every:
+        found = self.shelf.family.pull_every(self.point, tuple(self.call.outputs.arrays(more)))
+        columns, count = np.asarray(found, dtype=np.float64), self.call.outputs.size
+        return Every(columns[:, :count], columns[:, count:].T)
 
     def pull_batched(self, rows: Array, into: Array) -> None:
         pull: Callable[..., Arrays] = jax.vmap(lambda *ws: tuple(self._reversed.pull(ws)))
@@ -184,9 +185,10 @@ class Runs:
         pushed: Arrays = self.shelf.family.push(self.point, tuple(self.call.inputs.arrays(rows, more)))
         return pushed
 
-    def push_every(self, more: Array) -> Arrays:
-        found: Arrays = self.shelf.family.push_every(self.point, tuple(self.call.inputs.arrays(more)))
-        return found
+    def push_every(self, more: Array) -> Every:
+        found = self.shelf.family.push_every(self.point, tuple(self.call.inputs.arrays(more)))
+        rows, count = np.asarray(found, dtype=np.float64), self.call.inputs.size
+        return Every(rows[:count], rows[count:])
 
     def push_batched(self, rows: Array, into: Array) -> None:
         push: Callable[..., Arrays] = jax.vmap(lambda *us: tuple(self.call.forward(self.arrays, us).tangents))

@@ -1,0 +1,69 @@
+"""Whether derivatives in the program's own precision are those of float64, several rows or columns at a time.
+
+No coordinate of a group moves by less than one: an entry that is off shows in full, also where there should be none.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gradproof.agreement import entry_tolerance
+from gradproof.evidence.forward import SAVING, expected, moved_in_groups
+from gradproof.evidence.gathered import Task
+from gradproof.evidence.pattern import Pattern
+from gradproof.evidence.scales import least
+from gradproof.norms import farthest, rms
+from gradproof.precision import coarsest
+from gradproof.program import Array, Leaf
+from gradproof.sizes import size_of
+
+# Pulls are made one by one: more than this many cost more than all of them together.
+FEW = 4
+
+
+def close_pushes(task: Task, known: Array, pattern: Pattern) -> bool:
+    """Of columns that share no output. `known`: the Jacobian (N, M) in float64."""
+    if SAVING * pattern.count > len(known):
+        return False
+    moved = moved_in_groups(task, pattern, task.program.inputs)
+    pushed, claimed = task.program.push(moved), expected(known, pattern, moved)
+    for leaf in task.program.inputs:
+        own = np.unique(pattern.groups[leaf.span])
+        for output in task.program.outputs:
+            if not _close(
+                pushed[own, output.span], claimed[own, output.span], _granted(task, known, pattern, leaf, output)
+            ):
+                return False
+    return True
+
+
+def close_pulls(task: Task, known: Array, pattern: Pattern) -> bool:
+    """Of rows that share no input, where there are few such groups."""
+    mirrored = pattern.mirrored(task.program.outputs)
+    if mirrored is None or mirrored.count > FEW or SAVING * mirrored.count > known.shape[1]:
+        return False
+    moved = moved_in_groups(task, mirrored, task.program.outputs)
+    pulled, claimed = task.program.pull(moved), expected(known.T, mirrored, moved)
+    for output in task.program.outputs:
+        own = np.unique(mirrored.groups[output.span])
+        for leaf in task.program.inputs:
+            if not _close(
+                pulled[own, leaf.span], claimed[own, leaf.span], _granted(task, known, pattern, leaf, output)
+            ):
+                return False
+    return True
+
+
+def _granted(task: Task, known: Array, pattern: Pattern, leaf: Leaf, output: Leaf) -> float:
+    """How far the smallest entries of a block may be off."""
+    some = pattern.within(leaf.span, output.span)
+    entries = known[pattern.inputs[some], pattern.outputs[some]]
+    scale = rms(entries) * float(np.sqrt(entries.size / max(1, leaf.size * output.size)))
+    form = coarsest(task.program.inputs + task.program.outputs)
+    rounding = least(task.program, leaf, form) * size_of(task.program, output)
+    return rounding + float(entry_tolerance(np.zeros(1), scale, task.tolerance)[0])
+
+
+def _close(found: Array, claimed: Array, granted: float) -> bool:
+    with np.errstate(invalid="ignore"):
+        return farthest(found, claimed) <= granted
