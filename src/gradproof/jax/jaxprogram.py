@@ -116,12 +116,12 @@ class JaxProgram:
 
     def repeated_value(self) -> Array:
         """One more plain call at the point. If the first one drew random numbers, the stream is moved on before it."""
-        result = np.empty((1, self.value.size))
+        result = np.empty(self.value.shape)
         with self.scope:
             if self._draws:
                 np.random.random()  # noqa: NPY002  the stream that the user's function would use
-            self._runs.values_each(self.point[None], result)
-        return result.reshape(self.value.shape)
+            self._runs.value_again(self.point, result)
+        return result
 
     @property
     def pulled(self) -> Known | None:

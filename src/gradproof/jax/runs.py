@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Literal
 
 import jax
@@ -18,7 +18,7 @@ from gradproof.jax.leaves import Arrays, as_array
 from gradproof.jax.recipes import Recipe
 from gradproof.program import Array, Every, Tally
 
-# `"familiar"`: values eagerly; derivatives compiled, if JAX sees all that the function does.
+# `"familiar"`: at the point eagerly; elsewhere, and derivatives, compiled, if JAX sees all that the function does.
 Plain = Literal["eager", "familiar", "values compiled", "compiled"]
 
 
@@ -61,11 +61,13 @@ class Runs:
         return self._one(self.point, lambda: self.arrays)
 
     def one(self, row: Array) -> Arrays:
+        """At another point."""
         arrays = self.call.inputs.plain(row)
-        return self._one(arrays, lambda: [as_array(one) for one in arrays])
+        compiled = self._plain == "familiar" and self._familiar
+        return self._one(arrays, lambda: [as_array(one) for one in arrays], "compiled" if compiled else self._plain)
 
-    def _one(self, plain: Arrays, arrays: Callable[[], Arrays]) -> Arrays:
-        if self._plain in ("values compiled", "compiled"):
+    def _one(self, plain: Arrays, arrays: Callable[[], Arrays], way: Plain | None = None) -> Arrays:
+        if (way or self._plain) in ("values compiled", "compiled"):
             try:
                 values: Arrays = self.shelf.family.one(tuple(plain))
                 self.call.learn_from(self.shelf.family.call)
@@ -108,15 +110,22 @@ class Runs:
 
     def values_each(self, rows: Array, into: Array) -> None:
         for row, target in zip(rows, into, strict=True):
-            try:
-                self.call.outputs.write_single(self.one(row), target)
-            except OutputsChanged as changed:
-                changed.nearby = row.copy()
-                raise
-            except Exception as error:  # noqa: BLE001  whatever it is, the step left the domain
-                self.raised = self.raised or error
-                target[:] = np.nan
-        self._tally.evaluations += len(rows)
+            self._write(partial(self.one, row), row, target)
+
+    def value_again(self, point: Array, into: Array) -> None:
+        """One more plain call at the point."""
+        self._write(lambda: self._one(self.point, lambda: [as_array(one) for one in self.point]), point, into)
+
+    def _write(self, run: Callable[[], Arrays], row: Array, target: Array) -> None:
+        try:
+            self.call.outputs.write_single(run(), target)
+        except OutputsChanged as changed:
+            changed.nearby = row.copy()
+            raise
+        except Exception as error:  # noqa: BLE001  whatever it is, the step left the domain
+            self.raised = self.raised or error
+            target[:] = np.nan
+        self._tally.evaluations += 1
 
     def values_compiled(self, rows: Array, more: Array) -> Arrays:
         self._tally.evaluations += len(rows)
