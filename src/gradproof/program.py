@@ -159,7 +159,7 @@ def pull_every(program: Program, more: Array) -> Every:
     if found is not None:
         return found
     count = program.value.size
-    pulled = program.pull(_with_units(more))
+    pulled = program.pull(with_units(more))
     # As forward mode has it: all that follows runs through both side by side.
     return Every(np.ascontiguousarray(pulled[:count].T), pulled[count:])
 
@@ -170,7 +170,7 @@ def push_every(program: Program, more: Array) -> Every:
     found = None if better is None else better(more)
     if found is not None:
         return found
-    pushed = program.push(_with_units(more))
+    pushed = program.push(with_units(more))
     return Every(pushed[: program.point.size], pushed[program.point.size :])
 
 
@@ -181,7 +181,8 @@ def values_around(program: Program, steps: Array) -> Array | None:
     return None if better is None else better(steps)
 
 
-def _with_units(more: Array) -> Array:
+def with_units(more: Array) -> Array:
+    """All unit vectors, and then these rows."""
     count = more.shape[1]
     rows = np.zeros((count + len(more), count))
     np.fill_diagonal(rows, 1.0)

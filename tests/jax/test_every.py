@@ -22,7 +22,9 @@ def several(a: Any, b: Any) -> Any:
     return {"product": jnp.tanh(a @ b), "sum": (a**2).sum(axis=1), "rest": 3 * b[0]}
 
 
-def test_the_jacobian_is_that_of_single_rows() -> None:
+@pytest.mark.parametrize("most", [0, 2**16])
+def test_the_jacobian_is_that_of_single_rows(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gradproof.jax.runs.HANDED_OVER", most)
     with jax.enable_x64(True):
         program = program_of(several, (A.astype(float), B.astype(float)))
         rng = np.random.default_rng(0)
@@ -49,10 +51,12 @@ def test_rows_are_counted() -> None:
     assert program.tally.pulls == before + 42
 
 
-def test_all_columns_of_the_numeric_side_are_the_values_there() -> None:
+def test_all_columns_of_the_numeric_side_are_the_values_there(monkeypatch: pytest.MonkeyPatch) -> None:
     with jax.enable_x64(True):
         program = program_of(several, (A.astype(float), B.astype(float)))
         steps = np.random.default_rng(0).uniform(1e-6, 1e-5, program.point.size)
+        assert values_around(program, steps) is None  # few: they are handed over
+        monkeypatch.setattr("gradproof.jax.every.HANDED_OVER", 0)
         found = values_around(program, steps)
         moved = np.diag(steps)
         points = program.point + np.vstack([moved, -moved, np.zeros((1, steps.size))])

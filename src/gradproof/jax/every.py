@@ -1,4 +1,4 @@
-"""Whole Jacobians in one compiled call. The unit vectors are made where they are used: to write a matrix of them, and
+"""Whole Jacobians in one compiled call. Many unit vectors are made where they are used: to write a matrix of them, and
 to hand it over, takes longer than most functions do with it."""
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import numpy as np
 from gradproof.batching import Lane, agree
 from gradproof.jax.families import COMPILED
 from gradproof.jax.leaves import Layout
+from gradproof.jax.runs import HANDED_OVER
 from gradproof.program import Array, Every
 
 # The rows beside the unit vectors fill up to a multiple of this: few sizes to compile.
@@ -28,7 +29,7 @@ def every(lane: Lane, sides: tuple[Layout, Layout], more: Array, run: Callable[[
         return None
     given = more if guest is None else np.vstack([more, guest.row])
     count = more.shape[1]
-    if not lane.few <= count or count + len(given) + BESIDE > lane.most or not all(map(_is_real, sides)):
+    if lane.few > count or count + len(given) + BESIDE > lane.most or not all(map(_is_real, sides)):
         return None
     try:
         with warnings.catch_warnings():
@@ -48,7 +49,7 @@ def around(lane: Lane, sides: tuple[Layout, Layout], steps: Array, run: Callable
     """The values where single coordinates are moved, and last where none is, which must be what a plain call gave."""
     if lane.batched is False or (lane.batched and lane.way != COMPILED) or lane.known is None:
         return None
-    if not lane.few <= 2 * steps.size + 2 <= lane.most or not all(map(_is_double, sides)):
+    if steps.size**2 <= HANDED_OVER or 2 * steps.size + 2 > lane.most or not all(map(_is_double, sides)):
         return None
     try:
         with warnings.catch_warnings():

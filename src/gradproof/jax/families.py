@@ -19,7 +19,7 @@ import numpy as np
 
 from gradproof.batching import Runner, Way
 from gradproof.jax.calls import Call, UserCall
-from gradproof.jax.leaves import Arrays, Layout, points_around, with_units
+from gradproof.jax.leaves import Arrays, Layout, points_around, units_and
 from gradproof.jax.recipes import Recipe
 from gradproof.program import Array
 
@@ -66,7 +66,7 @@ class Family:
         call = self.call
 
         def pull(xs: Arrays, ws: Arrays) -> Any:
-            found = jax.vmap(lambda one: tuple(call.reverse(xs).pull(one)), out_axes=-1)(with_units(ws))
+            found = jax.vmap(lambda one: tuple(call.reverse(xs).pull(one)), out_axes=-1)(units_and(ws))
             return jnp.concatenate([one.reshape(-1, one.shape[-1]) for one in found])
 
         return jax.jit(pull)
@@ -77,7 +77,7 @@ class Family:
         call = self.call
 
         def push(xs: Arrays, us: Arrays) -> Any:
-            found = jax.vmap(lambda one: tuple(call.forward(xs, one).tangents))(with_units(us))
+            found = jax.vmap(lambda one: tuple(call.forward(xs, one).tangents))(units_and(us))
             return jnp.concatenate([one.reshape(len(one), -1) for one in found], axis=1)
 
         return jax.jit(push)

@@ -80,7 +80,7 @@ def _part(rows: Array, leaf: Leaf) -> Any:
     return np.ascontiguousarray(part).view(np.complex128) if leaf.is_complex else part
 
 
-def with_units(more: Arrays) -> list[Any]:
+def units_and(more: Arrays) -> list[Any]:
     """For each leaf (k, *shape): a unit vector for every coordinate of all leaves, and then these rows."""
     sizes = [prod(one.shape[1:]) for one in more]
     total, start, made = sum(sizes), 0, []

@@ -16,10 +16,13 @@ from gradproof.jax.calls import Call, Reversed
 from gradproof.jax.families import Family, Shelf
 from gradproof.jax.leaves import Arrays, as_array
 from gradproof.jax.recipes import Recipe
-from gradproof.program import Array, Every, Tally
+from gradproof.program import Array, Every, Tally, with_units
 
 # `"familiar"`: at the point eagerly; elsewhere, and derivatives, compiled, if JAX sees all that the function does.
 Plain = Literal["eager", "familiar", "values compiled", "compiled"]
+
+# Up to so many numbers, unit vectors are handed over: to make them where they are used takes longer to compile.
+HANDED_OVER = 2**16
 
 
 class Runs:
@@ -165,8 +168,14 @@ class Runs:
         return pulled
 
     def pull_every(self, more: Array) -> Every:
-        found = self.shelf.family.pull_every(self.point, tuple(self.call.outputs.arrays(more)))
-        columns, count = np.asarray(found, dtype=np.float64), self.call.outputs.size
+        outputs, inputs, count = self.call.outputs, self.call.inputs, self.call.outputs.size
+        if count**2 <= HANDED_OVER:
+            rows = self.shelf.family.pull(self.point, tuple(outputs.arrays(with_units(more))))
+            columns = np.empty((inputs.size, count + len(more)))
+            inputs.write(rows, columns.T)
+        else:
+            found = self.shelf.family.pull_every(self.point, tuple(outputs.arrays(more)))
+            columns = np.asarray(found, dtype=np.float64)
         return Every(columns[:, :count], columns[:, count:].T)
 
     def pull_batched(self, rows: Array, into: Array) -> None:
@@ -198,8 +207,13 @@ class Runs:
         return pushed
 
     def push_every(self, more: Array) -> Every:
-        found = self.shelf.family.push_every(self.point, tuple(self.call.inputs.arrays(more)))
-        rows, count = np.asarray(found, dtype=np.float64), self.call.inputs.size
+        outputs, inputs, count = self.call.outputs, self.call.inputs, self.call.inputs.size
+        if count**2 <= HANDED_OVER:
+            rows = np.empty((count + len(more), outputs.size))
+            outputs.write(self.shelf.family.push(self.point, tuple(inputs.arrays(with_units(more)))), rows)
+        else:
+            found = self.shelf.family.push_every(self.point, tuple(inputs.arrays(more)))
+            rows = np.asarray(found, dtype=np.float64)
         return Every(rows[:count], rows[count:])
 
     def push_batched(self, rows: Array, into: Array) -> None:
