@@ -5,6 +5,8 @@ No coordinate of a group moves by less than one: an entry that is off shows in f
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from gradproof.agreement import entry_tolerance
@@ -37,21 +39,30 @@ def close_pushes(task: Task, known: Array, pattern: Pattern) -> bool:
     return True
 
 
-def close_pulls(task: Task, known: Array, pattern: Pattern) -> bool:
+@dataclass(frozen=True, eq=False, slots=True)
+class Pulls:
+    """Cotangents of groups, what they gave, what is expected of them; and whether all that is close."""
+
+    cotangents: Array
+    pulled: Array
+    expected: Array
+    close: bool
+
+
+def pulls_of_groups(task: Task, known: Array, pattern: Pattern) -> Pulls | None:
     """Of rows that share no input, where there are few such groups."""
     mirrored = pattern.mirrored(task.program.outputs)
     if mirrored is None or mirrored.count > FEW or SAVING * mirrored.count > known.shape[1]:
-        return False
+        return None
     moved = moved_in_groups(task, mirrored, task.program.outputs)
     pulled, claimed = task.program.pull(moved), expected(known.T, mirrored, moved)
+    close = True
     for output in task.program.outputs:
         own = np.unique(mirrored.groups[output.span])
         for leaf in task.program.inputs:
-            if not _close(
-                pulled[own, leaf.span], claimed[own, leaf.span], _granted(task, known, pattern, leaf, output)
-            ):
-                return False
-    return True
+            granted = _granted(task, known, pattern, leaf, output)
+            close = close and _close(pulled[own, leaf.span], claimed[own, leaf.span], granted)
+    return Pulls(moved, pulled, claimed, close)
 
 
 def _granted(task: Task, known: Array, pattern: Pattern, leaf: Leaf, output: Leaf) -> float:

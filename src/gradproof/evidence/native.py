@@ -15,14 +15,14 @@ import numpy as np
 from gradproof.errors import Unsupported
 from gradproof.evidence.asked import Asked, cotangents, tangents
 from gradproof.evidence.gathered import Task
-from gradproof.evidence.grouped import close_pulls, close_pushes
+from gradproof.evidence.grouped import close_pushes, pulls_of_groups
 from gradproof.evidence.pattern import Pattern
 from gradproof.evidence.scales import least
 from gradproof.evidence.sides import Block, Sides
 from gradproof.metered import Metered
 from gradproof.norms import largest, rows_dot
 from gradproof.precision import DOUBLE, Precision, coarsest
-from gradproof.program import Array, Leaf, leaf_at, pull_every, push_every
+from gradproof.program import Array, Every, Leaf, leaf_at, pull_every, push_every
 from gradproof.reference.rounding import Excess, Pair, excess, magnified, neighbours, off
 from gradproof.reference.steps import signed
 from gradproof.result import Place
@@ -92,7 +92,8 @@ def departures(
 
 def _reverse(task: Task, probes: int, known: Array | None, pattern: Pattern | None) -> Departure | None:
     program, form = task.program, coarsest(task.program.inputs + task.program.outputs)
-    asked = cotangents(task, probes)
+    groups = None if known is None or pattern is None else pulls_of_groups(task, known, pattern)
+    asked = cotangents(task, probes, None if groups is None else groups.cotangents)
     blocks = tuple(
         Block(rows, leaf.span, least(program, leaf, form) * size)
         for rows, size in zip(asked.alike, asked.sizes, strict=True)
@@ -101,17 +102,23 @@ def _reverse(task: Task, probes: int, known: Array | None, pattern: Pattern | No
     if known is None:
         native, wide = program.pull(asked.rows), task.reference.pull(asked.rows)
     else:
-        mixed = _pulled(task, asked, known, pattern)
-        units, more = blocks[: -2 * len(program.inputs)], blocks[-2 * len(program.inputs) :]
-        more = tuple(one.moved_up(asked.units) for one in more)
-        few = pattern is not None and close_pulls(task, known, pattern)
-        if few and Sides(program.pull(asked.more), mixed, more, task.tolerance, form).close:
+        expected = Every(known, _pulled(task, asked, known, pattern))
+        more = tuple(one.moved_up(asked.units) for one in blocks if one.rows.start >= asked.units)
+        if groups is not None:
+            pulled = np.vstack([program.pull(asked.more[:2]), groups.pulled])
+            if groups.close and Sides(pulled, expected.more, more, task.tolerance, form).close:
+                return None
+            # What was pulled alone counts, whatever the same gives in a batch.
+            found = Every(pull_every(program, asked.more[:0]).jacobian, pulled)
+        else:
+            found = pull_every(program, asked.more)
+        units = tuple(one for one in blocks if one.rows.start < asked.units)
+        if (
+            Sides(found.jacobian.T, known.T, units, task.tolerance, form).close
+            and Sides(found.more, expected.more, more, task.tolerance, form).close
+        ):
             return None
-        every = pull_every(program, asked.more)
-        first = Sides(every.jacobian.T, known.T, units, task.tolerance, form)
-        if first.close and Sides(every.more, mixed, more, task.tolerance, form).close:
-            return None
-        native, wide = np.vstack([every.jacobian.T, every.more]), np.vstack([known.T, mixed])
+        native, wide = (np.vstack([one.jacobian.T, one.more]) for one in (found, expected))
     sides = Sides(native, wide, blocks, task.tolerance, form)
 
     def traced(row: int) -> Excess:
