@@ -19,6 +19,8 @@ PATIENCE = 3
 # Fewer rows than this run one by one: starting a batch costs as much as several reverse passes, or many calls.
 FEW = 6
 FEW_VALUES = 32
+# Rows that shall differ from others do so by this factor.
+AWAY = 1 + 2.0**-12
 # To a chunk of up to so many elements the row of the trial is added: copying the others costs less than running one of
 # them once more. (Where a single run is dear, that is so for all.)
 SMALL = 2**16
@@ -40,12 +42,18 @@ class Way:
 
     def beside(self, guest: Array, rows: Array, into: Array) -> Array:
         """Run the rows together with one more, and return what that one gives. It stands neither first nor in the
-        middle nor last, so that a batch that repeats or reverses its rows is caught."""
+        middle nor last, so that a batch that repeats or reverses its rows is caught. Where the rows at the ends are the
+        same in part, others take their places: a batch that does not batch that part is caught too."""
         picked = _picked(rows)
-        results = np.empty((len(rows) + 1, into.shape[1]))
-        self.run(np.concatenate([rows[:picked], guest[None], rows[picked:]]), results)
-        into[:picked], into[picked:] = results[:picked], results[picked + 1 :]
-        return np.asarray(results[picked])
+        ends = (
+            guest[None] * AWAY if (guest == rows[0]).any() or (guest == rows[-1]).any() else np.empty((0, guest.size))
+        )
+        results = np.empty((len(rows) + 1 + 2 * len(ends), into.shape[1]))
+        self.run(np.concatenate([ends, rows[:picked], guest[None], rows[picked:], ends]), results)
+        first = len(ends)
+        into[:picked] = results[first : first + picked]
+        into[picked:] = results[first + picked + 1 : len(results) - first]
+        return np.asarray(results[first + picked])
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +190,7 @@ class Lane:
         """Whether batches work; a few points near this one are tried if nobody has asked yet."""
         if self.batched is None and self.most > 1:
             # The rows differ a little, so that a batch that mixes its rows up is caught.
-            rows = point * (1 + np.arange(FEW)[:, None] * 2.0**-12)
+            rows = point * (1 + np.arange(FEW)[:, None] * (AWAY - 1))
             with work.scope:
                 self.tried(rows, np.empty((FEW, width)), work)
         return bool(self.batched)

@@ -216,7 +216,7 @@ def _exhaustive(task: Task, settings: Settings) -> Gathered:
                 analytic[mode], pattern = pushed.jacobian, pushed.pattern
         except Unsupported as missing:
             findings += (_missing(mode, missing, settings),)
-    gathered = exhaustive.gather(task, analytic, findings, pattern)
+    gathered = exhaustive.gather(task, analytic, findings)
     return replace(
         gathered.with_findings(_between_modes(task, analytic, gathered)), jacobians=analytic, pattern=pattern
     )

@@ -8,14 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradproof.agreement import Mask, entry_tolerance, judge
+from gradproof.evidence.alone import glance_alone
 from gradproof.evidence.blocks import Measured, comparisons_of, kinks_of, power_of
 from gradproof.evidence.gathered import Gathered, Task
-from gradproof.evidence.glanced import Glanced, glance_columns, glance_groups
+from gradproof.evidence.glanced import Glanced
 from gradproof.evidence.jitter import widen
-from gradproof.evidence.pattern import Pattern, pattern_of
 from gradproof.evidence.scales import absent, negligible, rounding
 from gradproof.evidence.sure import gather_sure
 from gradproof.evidence.ties import check_ties, ties_of
+from gradproof.evidence.together import glance_together
 from gradproof.norms import rms
 from gradproof.precision import DOUBLE, coarsest
 from gradproof.program import Array
@@ -29,12 +30,10 @@ from gradproof.result import Finding
 CONFIRMED = 32
 
 
-def gather(
-    task: Task, analytic: dict[str, Array], findings: tuple[Finding, ...], pattern: Pattern | None = None
-) -> Gathered:
-    """Compare the Jacobians in `analytic` (mode -> (N, M) array) with the numeric one. `pattern`: theirs, if known."""
+def gather(task: Task, analytic: dict[str, Array], findings: tuple[Finding, ...]) -> Gathered:
+    """Compare the Jacobians in `analytic` (mode -> (N, M) array) with the numeric one."""
     field = field_of(task.reference, task.exact)
-    glanced = _glance(task, field, analytic, pattern)
+    glanced = _glance(task, field, analytic)
     doubtful = glanced.doubtful
     if not doubtful.size:
         return gather_sure(task, analytic, glanced, findings)
@@ -54,14 +53,13 @@ def gather(
     )
 
 
-def _glance(task: Task, field: Field, analytic: dict[str, Array], pattern: Pattern | None) -> Glanced:
+def _glance(task: Task, field: Field, analytic: dict[str, Array]) -> Glanced:
     """Several columns at a time where that can be done; each by itself where it cannot, or leaves a doubt."""
     if analytic and coarsest(task.reference.inputs) is DOUBLE:
-        pattern = pattern or pattern_of(tuple(analytic.values()), task.program.inputs)
-        glanced = glance_groups(task, field, analytic, pattern) if pattern is not None else None
-        if glanced is not None and not glanced.doubtful.size:
-            return glanced
-    return glance_columns(task, field, analytic)
+        together = glance_together(task, field, analytic)
+        if together is not None:
+            return together
+    return glance_alone(task, field, analytic)
 
 
 def block_tolerances(task: Task, numeric: Estimate) -> Array:

@@ -12,7 +12,7 @@ import numpy as np
 
 from gradproof.agreement import entry_tolerance
 from gradproof.evidence.gathered import Gathered, Task
-from gradproof.evidence.glanced import Glanced
+from gradproof.evidence.glanced import Glanced, largest
 from gradproof.norms import rms
 from gradproof.program import Array, Leaf
 from gradproof.result import Comparison, Entry, Finding, Place, Power, Table, Verdict
@@ -38,15 +38,14 @@ class Deferred:
 def gather_sure(task: Task, analytic: dict[str, Array], glanced: Glanced, findings: tuple[Finding, ...]) -> Gathered:
     comparisons = []
     worst, relative = 0.0, 0.0
-    widest = cache(lambda leaf, output: glanced.widest(leaf.span, output.span))
-    strongest = cache(lambda number, *pair: _strongest(task, numbered[number], glanced, pair))
     numbered = {id(jacobian): jacobian for jacobian in analytic.values()}
+    strongest = cache(lambda number, *pair: _strongest(task, numbered[number], glanced, pair))
     for mode, jacobian in analytic.items():
         for output in task.program.outputs:
             for leaf in task.program.inputs:
                 top = strongest(id(jacobian), output, leaf)
                 if top is not None and top.numeric:
-                    error = top.tolerance + widest(leaf, output)
+                    error = top.tolerance + glanced.widest(leaf, output, abs(top.analytic))
                     if error / abs(top.numeric) >= relative:
                         worst, relative = error, error / abs(top.numeric)
                 comparisons.append(
@@ -68,10 +67,10 @@ def gather_sure(task: Task, analytic: dict[str, Array], glanced: Glanced, findin
 def _strongest(task: Task, jacobian: Array, glanced: Glanced, pair: tuple[Leaf, Leaf]) -> Entry | None:
     """The largest derivative of a block, both ways; None if the block is empty or all zero."""
     output, leaf = pair
-    found = glanced.largest(jacobian, leaf, output)
+    found = largest(jacobian, leaf, output)
     if found is None:
         return None
     i, j = found
-    value, bar = glanced.at(i, j)
+    value, bar = glanced.at(leaf, i, j)
     tolerance = entry_tolerance(np.array([value]), float(glanced.scales[leaf.path][j]), task.tolerance)
     return Entry(Place(output.spot(j), leaf.spot(i)), float(jacobian[i, j]), value, bar, float(tolerance[0]))

@@ -1,0 +1,132 @@
+"""A glance at many columns of the Jacobian at once. The inputs of a group move together, by different, signed amounts.
+
+Every output must then change by what its entries in the group claim together. An entry that is off shows by its whole
+size. Several could hide each other only if they cancelled in random multiples, at every output where they occur: for
+errors of the tolerance's size a chance of some per cent at one output, for errors of the size of the entries one in a
+million. So agreement to eight digits leaves no doubt, after two evaluations a group instead of two a column; and where
+it is missing, every column is looked at by itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gradproof.evidence.gathered import Task, distinct
+from gradproof.evidence.glanced import NONE, Glanced, enough, strictness_of
+from gradproof.evidence.scales import block_scales, unimportant_changes
+from gradproof.program import Array, Indices, Leaf
+from gradproof.reference.field import Field
+from gradproof.reference.glance import BENT_BY_ROUNDING, SUSPICIOUS, glance
+from gradproof.reference.steps import finely_signed
+
+# The inputs of a group, of one leaf: more would make no check quicker, and let a small kink hide among them. A leaf has
+# two groups at least: an error of the whole gradient would have to cancel in both.
+MEMBERS, LEAST = 64, 2
+# Groups must be this many times fewer than inputs to be worth while.
+SAVING = 2
+# Inputs that move together move by steps that differ at most by this factor.
+DISPARITY = 32.0
+
+
+@dataclass(frozen=True, slots=True)
+class Together(Glanced):
+    """`claimed` (N, M) is what one of the modes says. `groups` (N,) is the group of each input; for each group (k, M),
+    `beyond` is what was seen beyond what is claimed, and `unseen` what an entry could be off by."""
+
+    claimed: Array
+    groups: Indices
+    beyond: Array
+    unseen: Array
+
+    def numeric(self, inputs: slice, outputs: slice) -> Array:
+        """What is seen, less what is claimed of the others in the group."""
+        seen = self.beyond[self.groups[inputs], outputs] / self.lengths[inputs, None]
+        return np.asarray(self.claimed[inputs, outputs] + seen)
+
+    def rest(self, inputs: slice, outputs: slice) -> Array:
+        return self.unseen[self.groups[inputs], outputs]
+
+    def most(self, inputs: slice, outputs: slice) -> Array:
+        return np.asarray(self.unseen[:, outputs].max(axis=1)[self.groups[inputs]])
+
+
+def glance_together(task: Task, field: Field, analytic: dict[str, Array]) -> Together | None:
+    """None where this would save little, or leaves any doubt."""
+    groups, count = _groups(task)
+    strictness = strictness_of(task)
+    if SAVING * count > groups.size or 2 * strictness.agree > task.tolerance.relative:
+        return None
+    lengths = _shrunk(task, group_lengths(task))
+    displacements = np.zeros((count, groups.size))
+    displacements[groups, np.arange(groups.size)] = lengths
+    seen = glance(field, displacements, strictness)
+    scales = block_scales(task, analytic)
+    scale = np.empty_like(seen.slope)
+    for leaf in task.program.inputs:
+        scale[groups[leaf.span]] = scales[leaf.path]
+    reach = np.abs(lengths)
+    length = np.sqrt(np.bincount(groups, lengths**2, count))[:, None]
+    size = np.maximum(np.abs(seen.slope), scale * length)
+    beyond = [seen.slope - _expected(task, jacobian, lengths, count) for jacobian in distinct(analytic)]
+    apart = np.abs(beyond[0])
+    for other in beyond[1:]:
+        np.maximum(apart, np.abs(other), out=apart)
+    agreed = (apart <= seen.bar(size)) & (seen.bend <= SUSPICIOUS * size + BENT_BY_ROUNDING * seen.floor)
+    if not agreed.all():
+        return None
+    shortest = np.full(count, np.inf)
+    np.minimum.at(shortest, groups, reach)
+    unseen = apart + seen.floor
+    least = shortest[:, None]
+    granted = enough(task, np.zeros_like(unseen), least, scale, unimportant_changes(task))
+    if not (strictness.agree * scale * least + unseen <= granted).all():
+        return None
+    claimed = next(iter(analytic.values()))
+    return Together(task.program.inputs, lengths, strictness.agree, scales, NONE, claimed, groups, beyond[0], unseen)
+
+
+def _groups(task: Task) -> tuple[Indices, int]:
+    """The group of every input, and how many there are. No group mixes leaves, whose scales may be far apart; and
+    neighbours, of which functions often make more than a sum, are in different ones."""
+    groups, count = np.empty(task.steps.size, dtype=np.intp), 0
+    for leaf in task.program.inputs:
+        own = _groups_of(leaf)
+        groups[leaf.span] = count + np.arange(leaf.size) % max(own, 1)
+        count += own
+    return groups, count
+
+
+def _groups_of(leaf: Leaf) -> int:
+    return max(min(leaf.size, LEAST), -(-leaf.size // MEMBERS))
+
+
+def group_lengths(task: Task) -> Array:
+    """How far each input moves when it moves together with others: different, signed amounts."""
+    lengths = finely_signed(task.generator, task.steps.size)
+    for leaf in task.program.inputs:
+        # The smallest step of a group must resolve entries that are claimed to be zero, above the noise of all outputs.
+        steps = task.steps[leaf.span]
+        lengths[leaf.span] *= np.maximum(steps, np.max(steps, initial=0.0) / DISPARITY)
+    return lengths
+
+
+def _shrunk(task: Task, lengths: Array) -> Array:
+    """All of a group together move about as far as a single one would."""
+    for leaf in task.program.inputs:
+        members = leaf.size // max(_groups_of(leaf), 1)
+        lengths[leaf.span] *= 2.0 ** -(members.bit_length() // 2)
+    return lengths
+
+
+def _expected(task: Task, jacobian: Array, lengths: Array, count: int) -> Array:
+    """What each group changes each output by, if the Jacobian is right."""
+    result, group = np.empty((count, jacobian.shape[1])), 0
+    for leaf in task.program.inputs:
+        own = _groups_of(leaf)
+        for first in range(leaf.start, leaf.start + own):
+            members = slice(first, leaf.stop, own)
+            np.matmul(lengths[members], jacobian[members], out=result[group])
+            group += 1
+    return result

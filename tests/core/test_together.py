@@ -1,0 +1,140 @@
+"""Inputs are moved together: fewer evaluations, and no entry goes unseen."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from programs import HandProgram, elementwise
+
+from gradproof import Result, Settings, Verdict, check_program
+from gradproof.evidence.together import MEMBERS
+from gradproof.program import Array
+
+
+def run(program: HandProgram, **options: object) -> Result:
+    return check_program(program, Settings.validated(effort="exhaustive", **{"seed": 1, **options}))  # type: ignore[arg-type]
+
+
+def point(size: int) -> Array:
+    return np.random.default_rng(7).standard_normal(size)
+
+
+def matrix(outputs: int, inputs: int) -> Array:
+    return np.random.default_rng(3).standard_normal((outputs, inputs))
+
+
+def linear(jacobian: Array, claimed: Array | None = None) -> HandProgram:
+    """Both modes claim the other matrix, if there is one."""
+    said = jacobian if claimed is None else claimed
+    return HandProgram(lambda rows: rows @ jacobian.T, said, point(jacobian.shape[1]))
+
+
+def places(result: Result) -> set[str]:
+    return {str(finding.place) for finding in result.wrong}
+
+
+@pytest.mark.parametrize("size", [16, 576, 1000])
+def test_a_diagonal_jacobian_takes_a_handful_of_evaluations(size: int) -> None:
+    result = run(elementwise(np.sin, np.cos, point(size)))
+    assert result.verdict is Verdict.RIGHT
+    assert result.cost.evaluations <= 8 + 2 * max(2, -(-size // MEMBERS))
+    (block, _) = result.comparisons
+    np.testing.assert_allclose(block.numeric, np.diag(np.cos(point(size))), atol=1e-7)
+    assert (np.abs(block.numeric - block.analytic) <= block.bar).all()
+    assert (block.bar <= block.tolerance).all()
+
+
+@pytest.mark.parametrize(("outputs", "inputs"), [(1, 300), (40, 40), (300, 20), (7, 640)])
+def test_so_does_a_full_one(outputs: int, inputs: int) -> None:
+    jacobian = matrix(outputs, inputs)
+    result = run(linear(jacobian))
+    assert result.verdict is Verdict.RIGHT
+    assert result.cost.evaluations <= 8 + 2 * max(2, -(-inputs // MEMBERS))
+    (block, _) = result.comparisons
+    np.testing.assert_allclose(block.numeric, jacobian, atol=1e-7)
+    assert (np.abs(block.numeric - block.analytic) <= block.bar).all()
+    assert (block.bar <= block.tolerance).all()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_one_entry_that_is_off_is_found_wherever_it_is(seed: int) -> None:
+    """By twice the tolerance, which is relative to the rms of the matrix."""
+    jacobian, chosen = matrix(30, 150), np.random.default_rng(seed)
+    wrong = jacobian.copy()
+    place = int(chosen.integers(30)), int(chosen.integers(150))
+    wrong[place] += 2e-5 * max(1.0, abs(jacobian[place]))
+    result = run(linear(jacobian, wrong), seed=seed)
+    assert places(result) == {f"d y0[{place[0]}] / d x0[{place[1]}]"}
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("size", [1e-4, 0.5])
+def test_entries_that_cancel_in_a_sum_are_found(size: float, seed: int) -> None:
+    """Of one output and one group: every second input of a leaf with two of them."""
+    jacobian = matrix(5, 40)
+    wrong = jacobian.copy()
+    wrong[2, 4] += size
+    wrong[2, 10] -= size
+    result = run(linear(jacobian, wrong), seed=seed)
+    assert {str(entry.place) for entry in result.comparisons[0].found} == {"d y0[2] / d x0[4]", "d y0[2] / d x0[10]"}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_whole_gradient_that_is_off_by_little_is_found(seed: int) -> None:
+    jacobian = matrix(1, 30)
+    result = run(linear(jacobian, 1.00003 * jacobian), seed=seed)
+    assert result.verdict is Verdict.WRONG
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("size", [0.02, 1e-3])
+def test_a_dependency_that_nobody_claims_is_found(size: float, seed: int) -> None:
+    """y_3 also depends on x_17, a little."""
+
+    def function(points: Array) -> Array:
+        values = np.sin(points)
+        values[:, 3] += size * points[:, 17]
+        return values
+
+    result = run(elementwise(function, np.cos, point(60)), seed=seed)
+    assert places(result) == {"d y0[3] / d x0[17]"}
+
+
+def test_dependencies_of_equal_size_do_not_cancel() -> None:
+    """Claimed: y_i depends on x_i. True: on x_i + x_{i+1} - x_{i+2}."""
+
+    def function(points: Array) -> Array:
+        return points + np.roll(points, -1, axis=1) - np.roll(points, -2, axis=1)
+
+    result = run(elementwise(function, np.ones_like, point(60)))
+    assert result.verdict is Verdict.WRONG
+    assert result.comparisons[0].wrong == 120
+
+
+@pytest.mark.parametrize("claimed", [0.0, 1.0, 2.0])
+def test_a_kink_among_smooth_inputs_is_told(claimed: float) -> None:
+    """relu at 0, in a sum with 29 others."""
+    x = point(30)
+    x[11] = 0.0
+    slope = np.where(np.arange(30) == 11, claimed, (x > 0).astype(float))[None]
+
+    def function(points: Array) -> Array:
+        return np.maximum(points, 0.0).sum(axis=1, keepdims=True)
+
+    result = run(HandProgram(function, slope, x))
+    if claimed == 2.0:
+        assert places(result) == {"d y0[0] / d x0[11]"}
+    else:
+        assert result.verdict is Verdict.RIGHT
+        assert "kink" in str(result)
+
+
+def test_leaves_of_very_different_size_are_still_judged_each_by_its_own() -> None:
+    x = np.concatenate([point(20), 1e-6 * point(20), 1e6 * point(20)])
+    shapes = {"input_shapes": ((20,),) * 3, "output_shapes": ((20,),) * 3}
+    right = run(elementwise(np.square, lambda rows: 2 * rows, x, **shapes))
+    assert right.verdict is Verdict.RIGHT
+    wrong = 2 * x
+    wrong[30] *= 1.05
+    spoiled = run(elementwise(np.square, lambda rows: 2 * rows, x, pull_with=lambda rows: rows * wrong, **shapes))
+    assert places(spoiled) == {"d y1[10] / d x1[10]"}
