@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from gradproof.batching import ELEMENTS, FEW_VALUES, Known, Lane, agree, outside
+from gradproof.batching import ELEMENTS, Known, Lane, agree, outside
 from gradproof.errors import Unsupported
 from gradproof.jax.calls import Call, GradientCall, LinearizedCall, TangentCall, UserCall, refuse_other_outputs
 from gradproof.jax.every import around, every
@@ -23,6 +23,7 @@ from gradproof.program import Array, Every, Leaf, Skipped, Tally, read_only
 
 # Fewer pulls or pushes than this run one by one: compiling a batch costs as much as some dozens of them.
 FEW_ROWS = 16
+FEW_VALUES = 8
 
 
 @dataclass(frozen=True, slots=True)
