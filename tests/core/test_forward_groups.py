@@ -121,3 +121,69 @@ def test_an_entry_that_is_wrong_in_the_narrow_format_alone_is_found(mode: str, e
     result = run(narrow(**{mode: spoiled(**{name: 0.05})}))
     assert result.verdict is Verdict.WRONG
     assert places(result) == {f"d y0[{output}] / d x0[{coordinate}]"}
+
+
+MATRIX = np.random.default_rng(3).standard_normal((50, SIZE))
+
+
+def dense(**wrong: float) -> HandProgram:
+    """A full Jacobian, and in forward mode these entries in addition."""
+    jacobian = MATRIX * DIAGONAL
+    claimed = jacobian.copy()
+    for name, size in wrong.items():
+        output, coordinate = (int(part) for part in name[1:].split("x"))
+        claimed[output, coordinate] += size
+    return HandProgram(lambda points: np.sin(points) @ MATRIX.T, jacobian, POINT, push_with=lambda u: u @ claimed.T)
+
+
+def test_columns_of_a_full_jacobian_are_pushed_together() -> None:
+    result = run(dense())
+    assert result.verdict is Verdict.RIGHT
+    assert result.cost.pushes <= 4
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("size", [0.5, 1e-3])
+def test_one_wrong_entry_of_a_full_jacobian_is_found_where_it_is(size: float, seed: int) -> None:
+    result = run(dense(y3x17=size), seed=seed)
+    assert places(result) == {"d y0[3] / d x0[17]"}
+    assert [one.verdict for one in result.comparisons] == [Verdict.RIGHT, Verdict.WRONG]
+
+
+def test_in_a_full_jacobian_too_the_modes_are_held_against_each_other() -> None:
+    result = run(dense(y3x17=1e-6))
+    assert [finding.code for finding in result.wrong] == ["adjoint"]
+    assert places(result) == {"d y0[3] / d x0[17]"}
+
+
+def test_in_a_full_jacobian_too_entries_of_equal_size_do_not_cancel() -> None:
+    result = run(dense(y3x17=0.1, y3x19=-0.1, y4x17=-0.1))
+    assert result.comparisons[1].wrong == 3
+
+
+@dataclass
+class NarrowAndFull(HandProgram):
+    """In float32, of which a copy in float64 is right."""
+
+    def widened(self) -> HandProgram:
+        program = dense()
+        return HandProgram(program.function, MATRIX * np.cos(self.point), self.point, tally=self.tally)
+
+
+@pytest.mark.parametrize(("size", "verdict"), [(0.0, Verdict.RIGHT), (0.05, Verdict.WRONG)])
+def test_a_full_jacobian_in_a_narrow_format(size: float, verdict: Verdict) -> None:
+    point = POINT.astype(np.float32).astype(np.float64)
+    jacobian = (MATRIX * np.cos(point)).astype(np.float32).astype(np.float64)
+    claimed = jacobian.copy()
+    claimed[3, 17] += size
+    result = run(
+        NarrowAndFull(
+            lambda points: (np.sin(points) @ MATRIX.T).astype(np.float32),
+            jacobian,
+            point,
+            dtype="float32",
+            push_with=lambda u: (u @ claimed.T).astype(np.float32).astype(np.float64),
+        )
+    )
+    assert result.verdict is verdict
+    assert places(result) == ({"d y0[3] / d x0[17]"} if size else set())

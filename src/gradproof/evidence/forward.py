@@ -13,6 +13,7 @@ import numpy as np
 
 from gradproof.evidence.gathered import Task
 from gradproof.evidence.pattern import Pattern
+from gradproof.evidence.together import expected_of, groups_of
 from gradproof.precision import DOUBLE, coarsest, of
 from gradproof.program import Array, Leaf, push_every
 from gradproof.reference.steps import finely_signed, signed
@@ -38,6 +39,8 @@ def columns(task: Task, reverse: Array | None, pattern: Pattern | None) -> Colum
     found = None if reverse is None or pattern is None else _grouped(task, reverse, pattern)
     if found is not None:
         return Columns(found, pattern)
+    if reverse is not None and pattern is None and _together(task, reverse):
+        return Columns(reverse, None)
     if task.role == "own":
         task.program.push(signed(task.generator, task.steps.size)[None])
     found = push_every(task.program, np.empty((0, task.steps.size))).jacobian
@@ -64,6 +67,39 @@ def expected(jacobian: Array, pattern: Pattern, moved: Array) -> Array:
     return result
 
 
+def mixed_groups(task: Task, jacobian: Array) -> tuple[Array, Array]:
+    """Tangents that move many inputs at once, whether or not they share outputs, (groups, N); and what the Jacobian
+    makes of them, (groups, M)."""
+    groups, count = groups_of(task)
+    moved = finely_signed(task.generator, groups.size)
+    for leaf in task.program.inputs:
+        moved[leaf.span] = of(leaf.dtype).round(moved[leaf.span])
+    rows = np.zeros((count, groups.size))
+    rows[groups, np.arange(groups.size)] = moved
+    return rows, expected_of(task, jacobian, moved, count)
+
+
+def _together(task: Task, reverse: Array) -> bool:
+    """Whether forward mode is reverse mode to the last digits, in random sums of columns: an entry of it that is off
+    shows by its whole size in one of them."""
+    program = task.program
+    if coarsest(program.inputs + program.outputs) is not DOUBLE or SAVING * groups_of(task)[1] > len(reverse):
+        return False
+    rows, claimed = mixed_groups(task, reverse)
+    with np.errstate(invalid="ignore"):
+        return bool((np.abs(program.push(rows) - claimed) <= ROUNDINGS * DOUBLE.roundoff * _sizes(task, claimed)).all())
+
+
+def _sizes(task: Task, claimed: Array) -> Array:
+    """What the numbers of each group are judged by: themselves, and the rms of their output."""
+    size = np.abs(claimed)
+    for output in task.program.outputs:
+        if output.size:
+            part = size[:, output.span]
+            np.maximum(part, np.sqrt(np.einsum("gj,gj->g", part, part) / output.size)[:, None], out=part)
+    return size
+
+
 def _grouped(task: Task, reverse: Array, pattern: Pattern) -> Array | None:
     """None where that would save little, or where anything is not as expected."""
     program = task.program
@@ -73,13 +109,8 @@ def _grouped(task: Task, reverse: Array, pattern: Pattern) -> Array | None:
     pushed, claimed = program.push(moved), expected(reverse, pattern, moved)
     if np.array_equal(pushed, claimed):
         return reverse
-    size = np.abs(claimed)
-    for output in program.outputs:
-        if output.size:
-            part = size[:, output.span]
-            np.maximum(part, np.sqrt(np.einsum("gj,gj->g", part, part) / output.size)[:, None], out=part)
     with np.errstate(invalid="ignore"):
-        if not (np.abs(pushed - claimed) <= ROUNDINGS * DOUBLE.roundoff * size).all():
+        if not (np.abs(pushed - claimed) <= ROUNDINGS * DOUBLE.roundoff * _sizes(task, claimed)).all():
             return None
     groups = pattern.groups[pattern.inputs]
     found = np.zeros(reverse.shape)

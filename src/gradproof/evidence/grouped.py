@@ -10,10 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from gradproof.agreement import entry_tolerance
-from gradproof.evidence.forward import SAVING, expected, moved_in_groups
+from gradproof.evidence.forward import SAVING, expected, mixed_groups, moved_in_groups
 from gradproof.evidence.gathered import Task
 from gradproof.evidence.pattern import Pattern
 from gradproof.evidence.scales import least
+from gradproof.evidence.together import groups_of
 from gradproof.norms import farthest, rms
 from gradproof.precision import coarsest
 from gradproof.program import Array, Leaf
@@ -35,6 +36,23 @@ def close_pushes(task: Task, known: Array, pattern: Pattern) -> bool:
             if not _close(
                 pushed[own, output.span], claimed[own, output.span], _granted(task, known, pattern, leaf, output)
             ):
+                return False
+    return True
+
+
+def close_sums(task: Task, known: Array) -> bool:
+    """The same of columns that may share outputs: their sums are rounded too, so that this may be False for nothing."""
+    if SAVING * groups_of(task)[1] > len(known):
+        return False
+    rows, claimed = mixed_groups(task, known)
+    pushed, form = task.program.push(rows), coarsest(task.program.inputs + task.program.outputs)
+    for leaf in task.program.inputs:
+        own = np.flatnonzero(rows[:, leaf.span].any(axis=1))
+        for output in task.program.outputs:
+            scale = rms(known[leaf.span, output.span])
+            granted = least(task.program, leaf, form) * size_of(task.program, output)
+            granted += float(entry_tolerance(np.zeros(1), scale, task.tolerance)[0])
+            if not _close(pushed[own, output.span], claimed[own, output.span], granted):
                 return False
     return True
 

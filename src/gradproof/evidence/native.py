@@ -15,7 +15,7 @@ import numpy as np
 from gradproof.errors import Unsupported
 from gradproof.evidence.asked import Asked, cotangents, tangents
 from gradproof.evidence.gathered import Task
-from gradproof.evidence.grouped import close_pushes, pulls_of_groups
+from gradproof.evidence.grouped import close_pushes, close_sums, pulls_of_groups
 from gradproof.evidence.pattern import Pattern
 from gradproof.evidence.scales import least
 from gradproof.evidence.sides import Block, Sides
@@ -83,7 +83,7 @@ def departures(
         try:
             if mode == "reverse":
                 found.append(_reverse(task, probes, known.get(mode), pattern))
-            elif mode not in known or pattern is None or not close_pushes(task, known[mode], pattern):
+            elif mode not in known or not _close_by_groups(task, known[mode], pattern):
                 found.append(_forward(task, probes, known.get(mode)))
         except Unsupported:
             continue
@@ -169,6 +169,10 @@ def _forward(task: Task, probes: int, known: Array | None) -> Departure | None:
 
 def _pushed(program: Metered, asked: Asked) -> Array:
     return push_every(program, asked.more).jacobian if asked.units else program.push(asked.rows)
+
+
+def _close_by_groups(task: Task, known: Array, pattern: Pattern | None) -> bool:
+    return close_sums(task, known) if pattern is None else close_pushes(task, known, pattern)
 
 
 def _departure(mode: str, sides: Sides, traced: Callable[[int], Excess], leaves: tuple[Leaf, ...]) -> Departure | None:
