@@ -12,28 +12,30 @@ from gradproof.adapters import suite_of
 from gradproof.agreement import tolerance_for
 from gradproof.bounds import limits_of
 from gradproof.contracts.adjoint import blocks, check_adjoint
-from gradproof.contracts.linear import check_linear, combination, loudness
 from gradproof.contracts.repeatable import check_pulls, check_values
 from gradproof.contracts.suite import Kept, Reach, Terms
 from gradproof.contracts.symmetric import check_symmetric, check_symmetric_by_probes
 from gradproof.diagnose.findings import explained, mismatches, only_in, only_rounding
 from gradproof.errors import BudgetSpent, Unsupported
 from gradproof.evidence import exhaustive, probes, sparse
+from gradproof.evidence.forward import columns
 from gradproof.evidence.gathered import Gathered, Task
 from gradproof.evidence.measure import draw, measure
 from gradproof.evidence.nans import not_finite
 from gradproof.evidence.native import departures, lacking
+from gradproof.evidence.pattern import Pattern, pattern_of
 from gradproof.evidence.plan import PROBES, Plan, plans
+from gradproof.evidence.reverse import rows
 from gradproof.evidence.sums import Sums, modes, pulls, pushes
 from gradproof.evidence.trace import trace
 from gradproof.evidence.wording import budget_spent, imprecise, overflow, undecided, unsupported, worded
 from gradproof.examined import Examined
 from gradproof.metered import Metered
 from gradproof.picture import Trace
-from gradproof.precision import DOUBLE, SINGLE, coarsest
-from gradproof.program import Array, offers_of, pulled_of
+from gradproof.precision import SINGLE, coarsest
+from gradproof.program import Array, offers_of
 from gradproof.reference.complexstep import ComplexStep
-from gradproof.reference.steps import coordinate_steps, fixed_steps, signed
+from gradproof.reference.steps import coordinate_steps, fixed_steps
 from gradproof.reference.widest import widest
 from gradproof.result import Finding, Verdict
 from gradproof.settings import MODES, Settings
@@ -88,7 +90,7 @@ def _judged_in_both(task: Task, settings: Settings, note: tuple[str, ...], own: 
     wide = replace(task, program=task.reference, tolerance=tolerance_for(settings, task.reference), role="copy")
     rule = _judged(wide, settings, note, Kept)
     form = coarsest(task.program.inputs + task.program.outputs)
-    found = departures(task, plans(task.program, settings)[-1].probes, rule.jacobians)
+    found = departures(task, plans(task.program, settings)[-1].probes, rule.jacobians, rule.pattern)
     beyond = [one for one in found if one.steady or one.scattered]
     remarks = tuple(overflow(one, form) for one in found if one.overflow)
     # What is not known to the digits of float64, or rounded there, may be right to those of the format.
@@ -151,7 +153,15 @@ def _judged(task: Task, settings: Settings, note: tuple[str, ...], own: Callable
         traces = trace(task, gathered.comparisons, findings, stream)
     exact = task.exact.notes if task.exact else ()
     notes = (prefix + reason, *note, *exact, *program.notes, *kept.notes)
-    return Examined(gathered.comparisons, findings, notes, gathered.power, traces=traces, jacobians=gathered.jacobians)
+    return Examined(
+        gathered.comparisons,
+        findings,
+        notes,
+        gathered.power,
+        traces=traces,
+        jacobians=gathered.jacobians,
+        pattern=gathered.pattern,
+    )
 
 
 def _own_contracts(task: Task, program: Metered, settings: Settings) -> Kept:
@@ -194,17 +204,22 @@ def _exhaustive(task: Task, settings: Settings) -> Gathered:
     """All rows by reverse mode and all columns by forward mode, whichever exist; then the numeric side."""
     analytic: dict[str, Array] = {}
     findings: tuple[Finding, ...] = ()
+    pattern: Pattern | None = None
     for mode in task.modes:
         try:
             if mode == "reverse":
-                analytic[mode], found = _rows(task)
+                analytic[mode], found = rows(task)
                 findings += found
+                pattern = pattern_of((analytic[mode],), task.program.inputs)
             else:
-                analytic[mode] = exhaustive.columns(task)
+                pushed = columns(task, analytic.get("reverse"), pattern)
+                analytic[mode], pattern = pushed.jacobian, pushed.pattern
         except Unsupported as missing:
             findings += (_missing(mode, missing, settings),)
     gathered = exhaustive.gather(task, analytic, findings)
-    return replace(gathered.with_findings(_between_modes(task, analytic, gathered)), jacobians=analytic)
+    return replace(
+        gathered.with_findings(_between_modes(task, analytic, gathered)), jacobians=analytic, pattern=pattern
+    )
 
 
 def _between_modes(task: Task, analytic: dict[str, Array], gathered: Gathered) -> tuple[Finding, ...]:
@@ -213,47 +228,13 @@ def _between_modes(task: Task, analytic: dict[str, Array], gathered: Gathered) -
     found: tuple[Finding, ...] = ()
     if not gathered.plainly_right:
         return found
-    if "adjoint" in task.contracts and len(analytic) == 2:
+    if "adjoint" in task.contracts and len(analytic) == 2 and analytic["reverse"] is not analytic["forward"]:
         pairs = blocks(task.program, analytic["reverse"], analytic["forward"])
         found += check_adjoint(task.program, pairs, gathered.comparisons, task.tolerance)
     if "symmetric" in task.contracts and task.order > 1 and analytic:
         jacobian = next(iter(analytic.values()))
         found += check_symmetric(task.program, jacobian, task.tolerance)
     return found
-
-
-def _rows(task: Task) -> tuple[Array, tuple[Finding, ...]]:
-    """The Jacobian by reverse mode, as (N, M), and what the contract says about the pulls. One mixed cotangent of
-    signed, unequal entries is pulled alone, as the user would; of a copy in float64 it rides along with the rows, as
-    the same does everywhere, but small."""
-    program = task.program
-    count = program.value.size
-    known = pulled_of(program) if task.role == "own" else None
-    mixed = combination(count, task.generator) * np.abs(signed(task.generator, count)) if known is None else known[0]
-    quiet = loudness(program).quiet
-    cotangents = np.zeros((count + 2, count))
-    np.fill_diagonal(cotangents, 1.0)
-    cotangents[-2], cotangents[-1] = quiet * mixed, mixed
-    if task.role == "own":
-        alone = program.pull(mixed[None])[0] if known is None else known[1]
-        pulled = program.pull(cotangents[:-1])
-    else:
-        pulled = program.pull(cotangents)
-        alone = pulled[-1]
-    rows = pulled[:count]
-    expected = np.einsum("k,ki->i", mixed, rows)
-    findings: tuple[Finding, ...] = ()
-    if "linear" in task.contracts:
-        narrow = coarsest(program.inputs) is not DOUBLE
-        size = np.sqrt(np.einsum("k,ki->i", mixed**2, rows**2)) if narrow else None
-        findings = check_linear(program, mixed, alone, expected, task.tolerance, task.nondet_tol, size)
-        if not findings:
-            quietly = None if size is None else quiet * size
-            findings = check_linear(
-                program, cotangents[-2], pulled[count], quiet * expected, task.tolerance, task.nondet_tol, quietly
-            )
-    # As forward mode has it: all that follows runs through both side by side.
-    return np.ascontiguousarray(rows.T), findings
 
 
 def _probe(task: Task, plan: Plan, settings: Settings) -> Gathered:

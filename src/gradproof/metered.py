@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from gradproof.errors import BudgetSpent
-from gradproof.program import Array, ComplexArray, Offers, linearized_of, offers_of, pulled_of
+from gradproof.program import Array, ComplexArray, Every, Offers, linearized_of, offers_of, pulled_of
 from gradproof.settings import Budget
 from gradproof.sizes import terms_of_gradient
 from gradproof.wrapped import Wrapped
@@ -60,6 +61,26 @@ class Metered(Wrapped):
     def push(self, tangents: Array) -> Array:
         self.reserve(len(tangents))
         return self.inner.push(tangents)
+
+    def every_pull(self, more: Array) -> Every | None:
+        return self._every("every_pull", self.inner.value.size, more)
+
+    def every_push(self, more: Array) -> Every | None:
+        return self._every("every_push", self.inner.point.size, more)
+
+    def every_value(self, steps: Array) -> Array | None:
+        found: Callable[[Array], Array | None] | None = getattr(self.inner, "every_value", None)
+        if found is None:
+            return None
+        self.reserve(2 * steps.size + 1)
+        return found(steps)
+
+    def _every(self, name: str, count: int, more: Array) -> Every | None:
+        found: Callable[[Array], Every | None] | None = getattr(self.inner, name, None)
+        if found is None:
+            return None
+        self.reserve(count + len(more))
+        return found(more)
 
     def repeated_value(self) -> Array:
         self.reserve(2)

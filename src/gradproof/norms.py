@@ -10,6 +10,8 @@ import numpy as np
 
 from gradproof.program import Array
 
+PIECE = 2**15
+
 
 def dot(first: Array, second: Array) -> float:
     return float(np.einsum("i,i->", first, second))
@@ -33,14 +35,38 @@ def largest(values: Array) -> float:
     return max(float(np.max(values, initial=0.0)), -float(np.min(values, initial=0.0)))
 
 
+def farthest(first: Array, second: Array) -> float:
+    """The largest difference of two arrays, or NaN: piece by piece, few enough numbers to stay in the cache."""
+    if first.ndim == 2 and first.strides[0] < first.strides[1]:
+        first, second = first.T, second.T
+    if first.ndim != 2 or first.size <= PIECE:
+        return largest(first - second)
+    step = max(1, PIECE // first.shape[1])
+    room = np.empty((step, first.shape[1]))
+    tops = [
+        largest(np.subtract(first[k : k + step], second[k : k + step], out=room[: len(first[k : k + step])]))
+        for k in range(0, len(first), step)
+    ]
+    return float(np.max(tops))
+
+
 def rms(values: Array) -> float:
     """Root mean square of the finite entries, safe against overflow; 0 when there are none."""
     if values.size == 0:
         return 0.0
-    flat = values.ravel(order="K")
-    square = dot(flat, flat) / flat.size
+    square = _square(values) / values.size
     if np.isfinite(square) and square > 1e-200:
         return float(np.sqrt(square))
+    flat = values.ravel(order="K")
     finite = flat[np.isfinite(flat)]
     largest = float(np.max(np.abs(finite), initial=0.0))
     return largest * float(np.sqrt(np.mean(np.square(finite / largest)))) if largest > 0 else 0.0
+
+
+def _square(values: Array) -> float:
+    """The sum of squares; a part of a Jacobian as it is, without a copy."""
+    if values.ndim == 2 and not (values.flags.c_contiguous or values.flags.f_contiguous):
+        rows = values if values.strides[0] >= values.strides[1] else values.T
+        return float(np.einsum("ki,ki->", rows, rows))
+    flat = values.ravel(order="K")
+    return dot(flat, flat)

@@ -109,6 +109,14 @@ class Stored:
     values: Array
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class Every:
+    """The Jacobian by one mode, laid out (N, M), and what some more cotangents or tangents gave, row by row."""
+
+    jacobian: Array
+    more: Array
+
+
 @dataclass(frozen=True, slots=True)
 class Offers:
     """What a program may have beyond the protocol: the modes its author wrote (others are not missed), up to which
@@ -141,6 +149,45 @@ def pulled_of(program: Program) -> tuple[Array, Array] | None:
     """A cotangent of signed, unequal entries that was pulled alone already, and its gradient (`pulled_alone`)."""
     found: tuple[Array, Array] | None = getattr(program, "pulled_alone", None)
     return found
+
+
+def pull_every(program: Program, more: Array) -> Every:
+    """Of all unit cotangents, and some more. An adapter may have a better way than to be given all of them
+    (`every_pull`), which is None where it does not work."""
+    better: Callable[[Array], Every | None] | None = getattr(program, "every_pull", None)
+    found = None if better is None else better(more)
+    if found is not None:
+        return found
+    count = program.value.size
+    pulled = program.pull(with_units(more))
+    # As forward mode has it: all that follows runs through both side by side.
+    return Every(np.ascontiguousarray(pulled[:count].T), pulled[count:])
+
+
+def push_every(program: Program, more: Array) -> Every:
+    """The same for tangents (`every_push`)."""
+    better: Callable[[Array], Every | None] | None = getattr(program, "every_push", None)
+    found = None if better is None else better(more)
+    if found is not None:
+        return found
+    pushed = program.push(with_units(more))
+    return Every(pushed[: program.point.size], pushed[program.point.size :])
+
+
+def values_around(program: Program, steps: Array) -> Array | None:
+    """The values where each coordinate is moved by its step, one after the other: N rows up, N rows down, and one where
+    none is moved; read-only. None where an adapter has no better way (`every_value`) than to be given the points."""
+    better: Callable[[Array], Array | None] | None = getattr(program, "every_value", None)
+    return None if better is None else better(steps)
+
+
+def with_units(more: Array) -> Array:
+    """All unit vectors, and then these rows."""
+    count = more.shape[1]
+    rows = np.zeros((count + len(more), count))
+    np.fill_diagonal(rows, 1.0)
+    rows[count:] = more
+    return rows
 
 
 def whole_of(program: Program) -> AbstractContextManager[None]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gradproof.contracts.negligible import negligible
-from gradproof.norms import largest, rms
+from gradproof.norms import farthest, rms
 from gradproof.precision import coarsest
 from gradproof.program import Array, Leaf, Program, Spot
 from gradproof.reference.rounding import LUCK, magnified
@@ -72,7 +72,7 @@ def _close(program: Program, pair: Modes, share: float, least: float) -> bool:
     """Whether all numbers are within what is allowed to the smallest: mostly so, and quickly said."""
     allowed = share * float(np.min(pair.scale)) + negligible(program) * float(np.min(pair.change)) + least
     with np.errstate(invalid="ignore"):
-        return bool(largest(pair.reverse - pair.forward) <= allowed)
+        return bool(farthest(pair.reverse, pair.forward) <= allowed)
 
 
 def _excess(program: Program, pair: Modes, share: float, least: float) -> Array:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gradproof.agreement import Mask
-from gradproof.evidence.gathered import Task
+from gradproof.evidence.gathered import Task, distinct
 from gradproof.evidence.glanced import Glanced, enough, strictness_of
 from gradproof.evidence.scales import absent, block_scales, unimportant_changes
 from gradproof.program import Array
@@ -38,7 +38,7 @@ class Alone(Glanced):
 
 
 def glance_alone(task: Task, field: Field, analytic: dict[str, Array]) -> Alone:
-    count, steps = task.steps.size, task.steps
+    count, steps, jacobians = task.steps.size, task.steps, distinct(analytic)
     slope = np.empty((count, field.value.size))
     doubtful = np.zeros(count, dtype=bool)
     scales = block_scales(task, analytic)
@@ -53,10 +53,10 @@ def glance_alone(task: Task, field: Field, analytic: dict[str, Array]) -> Alone:
                 own, length = slice(rows.start - first, rows.stop - first), steps[rows, None]
                 seen = glance_at(field, up[own], down[own], middle, strictness)
                 slope[rows] = seen.slope
-                sure = _surely(task, seen, [one[rows] for one in analytic.values()], length, scale)
+                sure = _surely(task, seen, [one[rows] for one in jacobians], length, scale)
                 left = np.flatnonzero(~sure)
                 if left.size:
-                    claimed = [one[start + left] * length[left] for one in analytic.values()]
+                    claimed = [one[start + left] * length[left] for one in jacobians]
                     sure[left] = _agreed(task, seen.of_rows(left), claimed, length[left], scale, unimportant)
                 doubtful[rows] = ~sure
     floor = FLOOR_FACTOR * field.floor

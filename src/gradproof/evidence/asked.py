@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -15,34 +16,43 @@ from gradproof.reference.steps import signed
 from gradproof.sizes import size_of, sizes_of
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Asked:
-    """Cotangents or tangents (k, n), numbers of the leaves' own formats, and the rows that ask for the same thing: in
-    reverse mode each with the size of the values that they ask for."""
+    """Cotangents or tangents (k, n), numbers of the leaves' own formats: `units`, the first so many unit vectors, and
+    some `more`. The rows that ask for the same thing: in reverse mode each with the size of the values that they ask
+    for."""
 
-    rows: Array
+    units: int
+    more: Array
     alike: tuple[slice, ...]
     sizes: tuple[float, ...] = ()
 
+    @cached_property
+    def rows(self) -> Array:
+        return np.vstack([np.eye(self.units, self.more.shape[1]), self.more])
 
-def cotangents(task: Task, probes: int) -> Asked:
-    """Every single entry, or random ones, output by output; and a combination of all in two sizes that a threshold on
-    the cotangent would fall between."""
+
+def cotangents(task: Task, probes: int, groups: Array | None = None) -> Asked:
+    """Every single entry, or random ones, output by output; a combination of all in two sizes that a threshold on the
+    cotangent would fall between; and some `groups` of entries."""
     program, outputs = task.program, task.program.outputs
     count = program.value.size
     drawn = [signed(task.generator, count) for _ in range(probes)]
     mixed = combination(count, task.generator) * np.abs(signed(task.generator, count))
     both = _rounded(np.outer((1.0, loudness(program).quiet), mixed), outputs)
     if probes == 0:
-        rows = np.vstack([np.eye(count), both])
+        rows = both
         alike, sizes = [leaf.span for leaf in outputs], [size_of(program, leaf) for leaf in outputs]
     else:
         parts = np.vstack([restricted(one, leaf.span) for one in drawn for leaf in outputs])
         rows = np.vstack([_rounded(parts, outputs), both])
         alike = _every(len(outputs), probes)
         sizes = [_size(rows[some], program) for some in alike]
-    last = [slice(k, k + 1) for k in (len(rows) - 2, len(rows) - 1)]
-    return Asked(rows, (*alike, *last), (*sizes, *(_size(rows[some], program) for some in last)))
+    units = count if probes == 0 else 0
+    last = both if groups is None else np.vstack([both, groups])
+    rows = np.vstack([rows[:-2], last])
+    single = [slice(k, k + 1) for k in range(units + len(rows) - len(last), units + len(rows))]
+    return Asked(units, rows, (*alike, *single), (*sizes, *(_size(row[None], program) for row in last)))
 
 
 def _size(cotangents: Array, program: Program) -> float:
@@ -55,10 +65,11 @@ def tangents(task: Task, probes: int) -> Asked:
     """The same for pushes: every single coordinate, or random ones, input by input."""
     program = task.program
     if probes == 0:
-        return Asked(np.eye(program.point.size), tuple(leaf.span for leaf in program.inputs))
+        none = np.empty((0, program.point.size))
+        return Asked(program.point.size, none, tuple(leaf.span for leaf in program.inputs))
     drawn = [signed(task.generator, program.point.size) for _ in range(probes)]
     rows = np.vstack([restricted(one, leaf.span) for one in drawn for leaf in program.inputs])
-    return Asked(_rounded(rows, program.inputs), tuple(_every(len(program.inputs), probes)))
+    return Asked(0, _rounded(rows, program.inputs), tuple(_every(len(program.inputs), probes)))
 
 
 def _every(count: int, times: int) -> list[slice]:

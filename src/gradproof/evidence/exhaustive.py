@@ -23,7 +23,6 @@ from gradproof.program import Array
 from gradproof.reference.estimate import Estimate, Goal, Kind
 from gradproof.reference.field import Field, field_of
 from gradproof.reference.ladder import Rung, first_look, refine, second_opinion
-from gradproof.reference.steps import signed
 from gradproof.reference.surroundings import hidden_kinks, ordinary, unfolded
 from gradproof.result import Finding
 
@@ -64,14 +63,6 @@ def _glance(task: Task, field: Field, analytic: dict[str, Array]) -> Glanced:
         if together is not None:
             return together
     return glance_alone(task, field, analytic)
-
-
-def columns(task: Task) -> Array:
-    """The Jacobian by forward mode, as (N, M). A tangent that moves everything is pushed alone, as the user would: an
-    adapter can hold a batch against it, which a single coordinate would not test."""
-    if task.role == "own":
-        task.program.push(signed(task.generator, task.steps.size)[None])
-    return task.program.push(np.eye(task.steps.size))
 
 
 def block_tolerances(task: Task, numeric: Estimate) -> Array:

@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 
 from gradproof.bounds import Limits
+from gradproof.evidence.pattern import Pattern
 from gradproof.metered import Metered
 from gradproof.program import Array
 from gradproof.reference.complexstep import ComplexStep
@@ -37,12 +38,13 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """`jacobians`: the analytic ones (N, M), by mode, where every entry was compared."""
+    """`jacobians`: the analytic ones (N, M), by mode, where every entry was compared; and the `pattern` of all."""
 
     comparisons: tuple[Comparison, ...]
     findings: tuple[Finding, ...]
     power: Power | None
     jacobians: Mapping[str, Array] = field(default_factory=dict)
+    pattern: Pattern | None = None
 
     @property
     def plainly_right(self) -> bool:
@@ -53,6 +55,11 @@ class Gathered:
 
     def with_findings(self, findings: tuple[Finding, ...]) -> Gathered:
         return replace(self, findings=findings + self.findings)
+
+
+def distinct(analytic: Mapping[str, Array]) -> list[Array]:
+    """The Jacobians of all modes; one that serves for two of them, once."""
+    return list({id(one): one for one in analytic.values()}.values())
 
 
 def restricted(vector: Array, span: slice) -> Array:

@@ -8,17 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from gradproof.errors import Unsupported
 from gradproof.evidence.asked import Asked, cotangents, tangents
 from gradproof.evidence.gathered import Task
+from gradproof.evidence.grouped import close_pushes, close_sums, pulls_of_groups
+from gradproof.evidence.pattern import Pattern
 from gradproof.evidence.scales import least
 from gradproof.evidence.sides import Block, Sides
-from gradproof.norms import largest
+from gradproof.metered import Metered
+from gradproof.norms import largest, rows_dot
 from gradproof.precision import DOUBLE, Precision, coarsest
-from gradproof.program import Array, Leaf, leaf_at
+from gradproof.program import Array, Every, Leaf, leaf_at, pull_every, push_every
 from gradproof.reference.rounding import Excess, Pair, excess, magnified, neighbours, off
 from gradproof.reference.steps import signed
 from gradproof.result import Place
@@ -68,30 +72,54 @@ def lacking(task: Task) -> dict[str, Unsupported]:
     return found
 
 
-def departures(task: Task, probes: int, known: Mapping[str, Array]) -> tuple[Departure, ...]:
+def departures(
+    task: Task, probes: int, known: Mapping[str, Array], pattern: Pattern | None = None
+) -> tuple[Departure, ...]:
     """At most one for each mode that exists in both formats: none where all numbers are within rounding at once.
-    `known`: Jacobians (N, M) of the rule in float64, by mode, where every entry is looked at."""
+    `known`: Jacobians (N, M) of the rule in float64, by mode, where every entry is looked at; and their pattern."""
     known = {} if probes else known
     found: list[Departure | None] = []
     for mode in task.modes:
         try:
-            look = _reverse if mode == "reverse" else _forward
-            found.append(look(task, probes, known.get(mode)))
+            if mode == "reverse":
+                found.append(_reverse(task, probes, known.get(mode), pattern))
+            elif mode not in known or not _close_by_groups(task, known[mode], pattern):
+                found.append(_forward(task, probes, known.get(mode)))
         except Unsupported:
             continue
     return tuple(one for one in found if one is not None)
 
 
-def _reverse(task: Task, probes: int, known: Array | None) -> Departure | None:
+def _reverse(task: Task, probes: int, known: Array | None, pattern: Pattern | None) -> Departure | None:
     program, form = task.program, coarsest(task.program.inputs + task.program.outputs)
-    asked = cotangents(task, probes)
-    wide = task.reference.pull(asked.rows) if known is None else _pulled(task, asked, known)
+    groups = None if known is None or pattern is None else pulls_of_groups(task, known, pattern)
+    asked = cotangents(task, probes, None if groups is None else groups.cotangents)
     blocks = tuple(
         Block(rows, leaf.span, least(program, leaf, form) * size)
         for rows, size in zip(asked.alike, asked.sizes, strict=True)
         for leaf in program.inputs
     )
-    sides = Sides(program.pull(asked.rows), wide, blocks, task.tolerance, form)
+    if known is None:
+        native, wide = program.pull(asked.rows), task.reference.pull(asked.rows)
+    else:
+        expected = Every(known, _pulled(task, asked, known, pattern))
+        more = tuple(one.moved_up(asked.units) for one in blocks if one.rows.start >= asked.units)
+        if groups is not None:
+            pulled = np.vstack([program.pull(asked.more[:2]), groups.pulled])
+            if groups.close and Sides(pulled, expected.more, more, task.tolerance, form).close:
+                return None
+            # What was pulled alone counts, whatever the same gives in a batch.
+            found = Every(pull_every(program, asked.more[:0]).jacobian, pulled)
+        else:
+            found = pull_every(program, asked.more)
+        units = tuple(one for one in blocks if one.rows.start < asked.units)
+        if (
+            Sides(found.jacobian.T, known.T, units, task.tolerance, form).close
+            and Sides(found.more, expected.more, more, task.tolerance, form).close
+        ):
+            return None
+        native, wide = (np.vstack([one.jacobian.T, one.more]) for one in (found, expected))
+    sides = Sides(native, wide, blocks, task.tolerance, form)
 
     def traced(row: int) -> Excess:
         moved, allowed = _moved(task, asked.rows[row], form), sides.allowed[row]
@@ -105,16 +133,12 @@ def _reverse(task: Task, probes: int, known: Array | None) -> Departure | None:
     return _departure("reverse", sides, traced, program.inputs)
 
 
-def _pulled(task: Task, asked: Asked, jacobian: Array) -> Array:
-    """The pulls in float64 from the Jacobian: the rule is linear there, or has been called wrong."""
-    count = task.program.value.size
-    wide = np.empty((len(asked.rows), task.program.point.size))
-    wide[:count] = jacobian.T
-    mixed = wide[count:]
-    mixed[:] = np.einsum("rk,ik->ri", asked.rows[count:], jacobian)
-    if not np.isfinite(mixed).all():
-        mixed[:] = task.reference.pull(asked.rows[count:])
-    return wide
+def _pulled(task: Task, asked: Asked, jacobian: Array, pattern: Pattern | None) -> Array:
+    """The pulls in float64 beside the unit cotangents, from the Jacobian: the rule is linear there, or has been called
+    wrong."""
+    times = partial(rows_dot, jacobian) if pattern is None else partial(pattern.times, pattern.values(jacobian))
+    mixed = np.stack([times(row) for row in asked.more])
+    return mixed if np.isfinite(mixed).all() else task.reference.pull(asked.more)
 
 
 def _forward(task: Task, probes: int, known: Array | None) -> Departure | None:
@@ -122,14 +146,15 @@ def _forward(task: Task, probes: int, known: Array | None) -> Departure | None:
     rounding of an output's derivatives is granted to forward mode as well."""
     program, form = task.program, coarsest(task.program.inputs + task.program.outputs)
     asked = tangents(task, probes)
-    longest = largest(asked.rows)
+    longest = 1.0 if asked.units else largest(asked.rows)
     blocks = tuple(
         Block(output.span, rows, least(program, leaf, form) * size_of(program, output) * longest)
         for output in program.outputs
         for rows, leaf in zip(asked.alike, program.inputs, strict=True)
     )
-    wide = task.reference.push(asked.rows) if known is None else known
-    sides = Sides(program.push(asked.rows).T, wide.T, blocks, task.tolerance, form)
+    native = _pushed(program, asked)
+    wide = _pushed(task.reference, asked) if known is None else known
+    sides = Sides(native.T, wide.T, blocks, task.tolerance, form)
 
     def traced(row: int) -> Excess:
         moved = _moved(task, np.eye(1, program.value.size, row)[0], form)
@@ -140,6 +165,14 @@ def _forward(task: Task, probes: int, known: Array | None) -> Departure | None:
         return Excess(steady, np.zeros_like(steady))
 
     return _departure("forward", sides, traced, program.outputs)
+
+
+def _pushed(program: Metered, asked: Asked) -> Array:
+    return push_every(program, asked.more).jacobian if asked.units else program.push(asked.rows)
+
+
+def _close_by_groups(task: Task, known: Array, pattern: Pattern | None) -> bool:
+    return close_sums(task, known) if pattern is None else close_pushes(task, known, pattern)
 
 
 def _departure(mode: str, sides: Sides, traced: Callable[[int], Excess], leaves: tuple[Leaf, ...]) -> Departure | None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from gradproof.agreement import Mask
-from gradproof.evidence.gathered import Task
+from gradproof.evidence.gathered import Task, distinct
 from gradproof.norms import rms
 from gradproof.precision import Precision, coarsest
 from gradproof.program import Array, Leaf, Program
@@ -21,10 +21,11 @@ ROUNDINGS = 64.0
 def block_scales(task: Task, analytic: dict[str, Array]) -> dict[str, Array]:
     """For each input leaf, the rms of its block for every output (M,): the smallest that any mode claims."""
     result: dict[str, Array] = {}
+    jacobians = distinct(analytic)
     for leaf in task.program.inputs:
         row = np.zeros(task.program.value.size)
         for output in task.program.outputs:
-            row[output.span] = min((rms(one[leaf.span, output.span]) for one in analytic.values()), default=0.0)
+            row[output.span] = min((rms(one[leaf.span, output.span]) for one in jacobians), default=0.0)
         result[leaf.path] = row
     return result
 

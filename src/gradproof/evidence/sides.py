@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from gradproof.agreement import Mask, entry_tolerance
-from gradproof.norms import largest, rms
+from gradproof.norms import farthest, largest, rms
 from gradproof.precision import Precision
 from gradproof.program import Array
 from gradproof.reference.rounding import off
@@ -27,6 +27,10 @@ class Block:
     def where(self) -> tuple[slice, slice]:
         return self.rows, self.columns
 
+    def moved_up(self, count: int) -> Block:
+        """The same where there are fewer rows before it."""
+        return Block(slice(self.rows.start - count, self.rows.stop - count), self.columns, self.least)
+
 
 @dataclass(frozen=True)
 class Sides:
@@ -43,12 +47,10 @@ class Sides:
         """Whether all deviations are within what is granted to the smallest numbers of their blocks."""
         for block in self.blocks:
             wide = self.wide[block.where]
-            with np.errstate(invalid="ignore"):
-                deviation = np.subtract(self.native[block.where], wide)
-                np.abs(deviation, out=deviation)
             least = entry_tolerance(np.zeros(1), rms(wide), self.tolerance)[0] + block.least
-            if not np.max(deviation, initial=0.0) <= least:
-                return False
+            with np.errstate(invalid="ignore"):
+                if not farthest(self.native[block.where], wide) <= least:
+                    return False
         return True
 
     @cached_property

@@ -6,6 +6,7 @@ The numbers themselves are put together when somebody asks for them.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -37,10 +38,12 @@ class Deferred:
 def gather_sure(task: Task, analytic: dict[str, Array], glanced: Glanced, findings: tuple[Finding, ...]) -> Gathered:
     comparisons = []
     worst, relative = 0.0, 0.0
+    numbered = {id(jacobian): jacobian for jacobian in analytic.values()}
+    strongest = cache(lambda number, *pair: _strongest(task, numbered[number], glanced, pair))
     for mode, jacobian in analytic.items():
         for output in task.program.outputs:
             for leaf in task.program.inputs:
-                top = _strongest(task, jacobian, glanced, (output, leaf))
+                top = strongest(id(jacobian), output, leaf)
                 if top is not None and top.numeric:
                     error = top.tolerance + glanced.widest(leaf, output, abs(top.analytic))
                     if error / abs(top.numeric) >= relative:

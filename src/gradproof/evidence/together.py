@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gradproof.evidence.gathered import Task
+from gradproof.evidence.gathered import Task, distinct
 from gradproof.evidence.glanced import NONE, Glanced, enough, strictness_of
 from gradproof.evidence.scales import block_scales, unimportant_changes
 from gradproof.program import Array, Indices, Leaf
@@ -54,7 +54,7 @@ class Together(Glanced):
 
 def glance_together(task: Task, field: Field, analytic: dict[str, Array]) -> Together | None:
     """None where this would save little, or leaves any doubt."""
-    groups, count = _groups(task)
+    groups, count = groups_of(task)
     strictness = strictness_of(task)
     if SAVING * count > groups.size or 2 * strictness.agree > task.tolerance.relative:
         return None
@@ -69,7 +69,7 @@ def glance_together(task: Task, field: Field, analytic: dict[str, Array]) -> Tog
     reach = np.abs(lengths)
     length = np.sqrt(np.bincount(groups, lengths**2, count))[:, None]
     size = np.maximum(np.abs(seen.slope), scale * length)
-    beyond = [seen.slope - _expected(task, jacobian, lengths, count) for jacobian in analytic.values()]
+    beyond = [seen.slope - expected_of(task, jacobian, lengths, count) for jacobian in distinct(analytic)]
     apart = np.abs(beyond[0])
     for other in beyond[1:]:
         np.maximum(apart, np.abs(other), out=apart)
@@ -87,18 +87,18 @@ def glance_together(task: Task, field: Field, analytic: dict[str, Array]) -> Tog
     return Together(task.program.inputs, lengths, strictness.agree, scales, NONE, claimed, groups, beyond[0], unseen)
 
 
-def _groups(task: Task) -> tuple[Indices, int]:
+def groups_of(task: Task) -> tuple[Indices, int]:
     """The group of every input, and how many there are. No group mixes leaves, whose scales may be far apart; and
     neighbours, of which functions often make more than a sum, are in different ones."""
     groups, count = np.empty(task.steps.size, dtype=np.intp), 0
     for leaf in task.program.inputs:
-        own = _groups_of(leaf)
+        own = _number_of(leaf)
         groups[leaf.span] = count + np.arange(leaf.size) % max(own, 1)
         count += own
     return groups, count
 
 
-def _groups_of(leaf: Leaf) -> int:
+def _number_of(leaf: Leaf) -> int:
     return max(min(leaf.size, LEAST), -(-leaf.size // MEMBERS))
 
 
@@ -115,16 +115,16 @@ def group_lengths(task: Task) -> Array:
 def _shrunk(task: Task, lengths: Array) -> Array:
     """All of a group together move about as far as a single one would."""
     for leaf in task.program.inputs:
-        members = leaf.size // max(_groups_of(leaf), 1)
+        members = leaf.size // max(_number_of(leaf), 1)
         lengths[leaf.span] *= 2.0 ** -(members.bit_length() // 2)
     return lengths
 
 
-def _expected(task: Task, jacobian: Array, lengths: Array, count: int) -> Array:
+def expected_of(task: Task, jacobian: Array, lengths: Array, count: int) -> Array:
     """What each group changes each output by, if the Jacobian is right."""
     result, group = np.empty((count, jacobian.shape[1])), 0
     for leaf in task.program.inputs:
-        own = _groups_of(leaf)
+        own = _number_of(leaf)
         for first in range(leaf.start, leaf.start + own):
             members = slice(first, leaf.stop, own)
             np.matmul(lengths[members], jacobian[members], out=result[group])

@@ -14,11 +14,12 @@ from functools import cached_property
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from gradproof.batching import Runner, Way
 from gradproof.jax.calls import Call, UserCall
-from gradproof.jax.leaves import Arrays, Layout
+from gradproof.jax.leaves import Arrays, Layout, points_around, units_and
 from gradproof.jax.recipes import Recipe
 from gradproof.program import Array
 
@@ -58,6 +59,39 @@ class Family:
     def push(self) -> Callable[..., Any]:
         call = self.call
         return jax.jit(jax.vmap(lambda xs, us: tuple(call.forward(xs, us).tangents), in_axes=(None, 0)))
+
+    @cached_property
+    def pull_every(self) -> Callable[..., Any]:
+        """All unit cotangents, and then these, side by side: (N, M + k)."""
+        call = self.call
+
+        def pull(xs: Arrays, ws: Arrays) -> Any:
+            found = jax.vmap(lambda one: tuple(call.reverse(xs).pull(one)), out_axes=-1)(units_and(ws))
+            return jnp.concatenate([one.reshape(-1, one.shape[-1]) for one in found])
+
+        return jax.jit(pull)
+
+    @cached_property
+    def push_every(self) -> Callable[..., Any]:
+        """All unit tangents, and then these, one below the other: (N + k, M)."""
+        call = self.call
+
+        def push(xs: Arrays, us: Arrays) -> Any:
+            found = jax.vmap(lambda one: tuple(call.forward(xs, one).tangents))(units_and(us))
+            return jnp.concatenate([one.reshape(len(one), -1) for one in found], axis=1)
+
+        return jax.jit(push)
+
+    @cached_property
+    def around(self) -> Callable[..., Any]:
+        """The values at `points_around`, (2 N + 2, M)."""
+        call = self.call
+
+        def values(xs: Arrays, steps: Any) -> Any:
+            found = jax.vmap(lambda points: tuple(call.run(points)))(points_around(xs, steps))
+            return jnp.concatenate([one.reshape(len(one), -1) for one in found], axis=1)
+
+        return jax.jit(values)
 
     @cached_property
     def one_pull(self) -> Callable[..., tuple[Arrays, Arrays]]:

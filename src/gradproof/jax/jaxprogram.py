@@ -9,19 +9,21 @@ from typing import Literal
 
 import numpy as np
 
-from gradproof.batching import ELEMENTS, FEW_VALUES, Known, Lane, agree, outside
+from gradproof.batching import ELEMENTS, Known, Lane, agree, outside
 from gradproof.errors import Unsupported
 from gradproof.jax.calls import Call, GradientCall, LinearizedCall, TangentCall, UserCall, refuse_other_outputs
+from gradproof.jax.every import around, every
 from gradproof.jax.families import Shelf
 from gradproof.jax.leaves import rows_of
 from gradproof.jax.modes import unsupported_in_double
 from gradproof.jax.runs import Plain, Runs
 from gradproof.jax.scope import Scope
 from gradproof.precision import SINGLE
-from gradproof.program import Array, Leaf, Skipped, Tally, read_only
+from gradproof.program import Array, Every, Leaf, Skipped, Tally, read_only
 
 # Fewer pulls or pushes than this run one by one: compiling a batch costs as much as some dozens of them.
 FEW_ROWS = 16
+FEW_VALUES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +117,12 @@ class JaxProgram:
 
     def repeated_value(self) -> Array:
         """One more plain call at the point. If the first one drew random numbers, the stream is moved on before it."""
-        result = np.empty((1, self.value.size))
+        result = np.empty(self.value.shape)
         with self.scope:
             if self._draws:
                 np.random.random()  # noqa: NPY002  the stream that the user's function would use
-            self._runs.values_each(self.point[None], result)
-        return result.reshape(self.value.shape)
+            self._runs.value_again(self.point, result)
+        return result
 
     @property
     def pulled(self) -> Known | None:
@@ -154,6 +156,26 @@ class JaxProgram:
             raise
         self._lanes["push"].remember(rows, result)
         return result
+
+    def every_value(self, steps: Array) -> Array | None:
+        with self.scope:
+            found = around(self._lanes["values"], (self.call.inputs, self.call.outputs), steps, self._runs.around)
+        self.tally.evaluations += 0 if found is None else len(found)
+        return found
+
+    def every_pull(self, more: Array) -> Every | None:
+        rows, sides = rows_of(more, self.value.size), (self.call.outputs, self.call.inputs)
+        with self.scope:
+            found = every(self._lanes["pull"], sides, rows, self._runs.pull_every)
+        self.tally.pulls += 0 if found is None else self.value.size + len(rows)
+        return found
+
+    def every_push(self, more: Array) -> Every | None:
+        rows, sides = rows_of(more, self.point.size), (self.call.inputs, self.call.outputs)
+        with self.scope:
+            found = every(self._lanes["push"], sides, rows, self._runs.push_every)
+        self.tally.pushes += 0 if found is None else self.point.size + len(rows)
+        return found
 
     def gradient(self, cotangent: Array) -> JaxProgram:
         """The program (x, w) -> J(x)^T w."""
@@ -212,7 +234,7 @@ class JaxProgram:
         plain call unnecessary: in float64 that would compile every operation by itself."""
         for name in ("pull", "push"):
             lane = self._lanes[name]
-            lane.native, lane.few = native._lanes[name], 2
+            lane.native, lane.few = native._lanes[name], 1
 
     def _derived_widened(self, origin: Origin) -> JaxProgram:
         wide = origin.program.widened()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import jax
@@ -77,6 +78,29 @@ class Layout:
 def _part(rows: Array, leaf: Leaf) -> Any:
     part = rows[:, leaf.span]
     return np.ascontiguousarray(part).view(np.complex128) if leaf.is_complex else part
+
+
+def units_and(more: Arrays) -> list[Any]:
+    """For each leaf (k, *shape): a unit vector for every coordinate of all leaves, and then these rows."""
+    sizes = [prod(one.shape[1:]) for one in more]
+    total, start, made = sum(sizes), 0, []
+    for one, size in zip(more, sizes, strict=True):
+        units = jnp.eye(total, size, -start, one.dtype).reshape(total, *one.shape[1:])
+        made.append(jnp.concatenate([units, one]))
+        start += size
+    return made
+
+
+def points_around(arrays: Arrays, steps: Any) -> list[Any]:
+    """For each leaf (2 N + 2, *shape): every coordinate moved up by its step; down; none moved; and the first again."""
+    start, made = 0, []
+    for one in arrays:
+        flat, stop = one.reshape(-1), start + one.size
+        moved = jnp.eye(len(steps), one.size, -start, bool)
+        up, down = (jnp.where(moved, flat + sign * steps[start:stop], flat) for sign in (1, -1))
+        made.append(jnp.concatenate([up, down, flat[None], up[:1]]).reshape(-1, *one.shape))
+        start = stop
+    return made
 
 
 def conjugated(arrays: Arrays) -> list[Any]:

@@ -15,7 +15,9 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.extend import core
+from jax import api_util
+from jax.extend import core, linear_util
+from jax.interpreters import partial_eval
 
 from gradproof.jax.leaves import Arrays
 
@@ -29,14 +31,29 @@ class Recipe:
     @classmethod
     def of(cls, run: Any, arrays: Arrays) -> Recipe | None:
         """None where the function cannot be traced, or where not all of it can be seen."""
+
+        def function(*xs: Any) -> tuple[Any, ...]:
+            return tuple(run(xs))
+
         try:
-            closed = jax.make_jaxpr(lambda *xs: tuple(run(xs)))(*arrays)
-        except Exception:  # noqa: BLE001  whatever it is, it need not happen in a plain call
-            return None
+            closed = _traced(function, arrays)
+        except Exception:  # noqa: BLE001  the quick way is not that of every version of JAX
+            try:
+                closed = jax.make_jaxpr(function)(*arrays)
+            except Exception:  # noqa: BLE001  whatever it is, it need not happen in a plain call
+                return None
         return cls(closed) if _is_plain(closed.jaxpr) else None
 
     def same_as(self, other: Recipe) -> bool:
         return _same_closed(self.closed, other.closed, {})
+
+
+def _traced(function: Callable[..., Any], arrays: Arrays) -> Any:
+    """What `make_jaxpr` does, without what it does around that, which takes two times as long."""
+    about = api_util.debug_info("gradproof", function, tuple(arrays), {})
+    wrapped = linear_util.wrap_init(function, debug_info=about)
+    jaxpr, _, constants, *_ = partial_eval.trace_to_jaxpr_dynamic(wrapped, [jax.typeof(one) for one in arrays])
+    return core.ClosedJaxpr(jaxpr, constants)
 
 
 def _is_plain(jaxpr: Any) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Literal
 
 import jax
@@ -16,10 +16,13 @@ from gradproof.jax.calls import Call, Reversed
 from gradproof.jax.families import Family, Shelf
 from gradproof.jax.leaves import Arrays, as_array
 from gradproof.jax.recipes import Recipe
-from gradproof.program import Array, Tally
+from gradproof.program import Array, Every, Tally, with_units
 
-# `"familiar"`: values eagerly; derivatives compiled, if JAX sees all that the function does.
+# `"familiar"`: at the point eagerly; elsewhere, and derivatives, compiled, if JAX sees all that the function does.
 Plain = Literal["eager", "familiar", "values compiled", "compiled"]
+
+# Up to so many numbers, unit vectors are handed over: to make them where they are used takes longer to compile.
+HANDED_OVER = 2**16
 
 
 class Runs:
@@ -61,11 +64,13 @@ class Runs:
         return self._one(self.point, lambda: self.arrays)
 
     def one(self, row: Array) -> Arrays:
+        """At another point."""
         arrays = self.call.inputs.plain(row)
-        return self._one(arrays, lambda: [as_array(one) for one in arrays])
+        compiled = self._plain == "familiar" and self._familiar
+        return self._one(arrays, lambda: [as_array(one) for one in arrays], "compiled" if compiled else self._plain)
 
-    def _one(self, plain: Arrays, arrays: Callable[[], Arrays]) -> Arrays:
-        if self._plain in ("values compiled", "compiled"):
+    def _one(self, plain: Arrays, arrays: Callable[[], Arrays], way: Plain | None = None) -> Arrays:
+        if (way or self._plain) in ("values compiled", "compiled"):
             try:
                 values: Arrays = self.shelf.family.one(tuple(plain))
                 self.call.learn_from(self.shelf.family.call)
@@ -108,20 +113,30 @@ class Runs:
 
     def values_each(self, rows: Array, into: Array) -> None:
         for row, target in zip(rows, into, strict=True):
-            try:
-                self.call.outputs.write_single(self.one(row), target)
-            except OutputsChanged as changed:
-                changed.nearby = row.copy()
-                raise
-            except Exception as error:  # noqa: BLE001  whatever it is, the step left the domain
-                self.raised = self.raised or error
-                target[:] = np.nan
-        self._tally.evaluations += len(rows)
+            self._write(partial(self.one, row), row, target)
+
+    def value_again(self, point: Array, into: Array) -> None:
+        """One more plain call at the point."""
+        self._write(lambda: self._one(self.point, lambda: [as_array(one) for one in self.point]), point, into)
+
+    def _write(self, run: Callable[[], Arrays], row: Array, target: Array) -> None:
+        try:
+            self.call.outputs.write_single(run(), target)
+        except OutputsChanged as changed:
+            changed.nearby = row.copy()
+            raise
+        except Exception as error:  # noqa: BLE001  whatever it is, the step left the domain
+            self.raised = self.raised or error
+            target[:] = np.nan
+        self._tally.evaluations += 1
 
     def values_compiled(self, rows: Array, more: Array) -> Arrays:
         self._tally.evaluations += len(rows)
         values: Arrays = self.shelf.family.values(tuple(self.call.inputs.arrays(rows, more)))
         return values
+
+    def around(self, steps: Array) -> Array:
+        return np.asarray(self.shelf.family.around(self.point, steps), dtype=np.float64)
 
     def values_batched(self, rows: Array, into: Array) -> None:
         run: Callable[..., Arrays] = jax.vmap(lambda *xs: tuple(self.call.run(xs)))
@@ -152,6 +167,17 @@ class Runs:
         pulled: Arrays = self.shelf.family.pull(self.point, tuple(self.call.outputs.arrays(rows, more)))
         return pulled
 
+    def pull_every(self, more: Array) -> Every:
+        outputs, inputs, count = self.call.outputs, self.call.inputs, self.call.outputs.size
+        if count**2 <= HANDED_OVER:
+            rows = self.shelf.family.pull(self.point, tuple(outputs.arrays(with_units(more))))
+            columns = np.empty((inputs.size, count + len(more)))
+            inputs.write(rows, columns.T)
+        else:
+            found = self.shelf.family.pull_every(self.point, tuple(outputs.arrays(more)))
+            columns = np.asarray(found, dtype=np.float64)
+        return Every(columns[:, :count], columns[:, count:].T)
+
     def pull_batched(self, rows: Array, into: Array) -> None:
         pull: Callable[..., Arrays] = jax.vmap(lambda *ws: tuple(self._reversed.pull(ws)))
         self.call.inputs.write(pull(*self.call.outputs.arrays(rows)), into)
@@ -179,6 +205,16 @@ class Runs:
         self._tally.pushes += len(rows)
         pushed: Arrays = self.shelf.family.push(self.point, tuple(self.call.inputs.arrays(rows, more)))
         return pushed
+
+    def push_every(self, more: Array) -> Every:
+        outputs, inputs, count = self.call.outputs, self.call.inputs, self.call.inputs.size
+        if count**2 <= HANDED_OVER:
+            rows = np.empty((count + len(more), outputs.size))
+            outputs.write(self.shelf.family.push(self.point, tuple(inputs.arrays(with_units(more)))), rows)
+        else:
+            found = self.shelf.family.push_every(self.point, tuple(inputs.arrays(more)))
+            rows = np.asarray(found, dtype=np.float64)
+        return Every(rows[:count], rows[count:])
 
     def push_batched(self, rows: Array, into: Array) -> None:
         push: Callable[..., Arrays] = jax.vmap(lambda *us: tuple(self.call.forward(self.arrays, us).tangents))

@@ -1,0 +1,73 @@
+"""Whole Jacobians in one compiled call. Many unit vectors are made where they are used: to write a matrix of them, and
+to hand it over, takes longer than most functions do with it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+
+from gradproof.batching import Lane, agree
+from gradproof.jax.families import COMPILED
+from gradproof.jax.leaves import Layout
+from gradproof.jax.runs import HANDED_OVER
+from gradproof.program import Array, Every
+
+# The rows beside the unit vectors fill up to a multiple of this: few sizes to compile.
+BESIDE = 4
+
+
+def every(lane: Lane, sides: tuple[Layout, Layout], more: Array, run: Callable[[Array], Every]) -> Every | None:
+    """What the unit vectors and some more rows give; None where that is to be had row by row, or not believed. One row
+    must be what a plain call gave, as in any other batch."""
+    if lane.batched is False or (lane.batched and lane.way != COMPILED):
+        return None
+    lent = lane.known if lane.native is None else lane.native.known
+    guest = lent if lane.batched is None else None
+    if lane.batched is None and guest is None:
+        return None
+    given = more if guest is None else np.vstack([more, guest.row])
+    count = more.shape[1]
+    if lane.few > count or count + len(given) + BESIDE > lane.most or not all(map(_is_real, sides)):
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = run(np.vstack([given, np.repeat(given[:1], -len(given) % BESIDE, axis=0)]))
+    except Exception:  # noqa: BLE001  the rows get their say
+        return None
+    if guest is not None:
+        if not agree(found.more[len(more)], guest.result, max(lane.roundoff, guest.roundoff)):
+            return None
+        lane.batched, lane.way = True, COMPILED
+    lane.used = True
+    return Every(found.jacobian, found.more[: len(more)])
+
+
+def around(lane: Lane, sides: tuple[Layout, Layout], steps: Array, run: Callable[[Array], Array]) -> Array | None:
+    """The values where single coordinates are moved, and last where none is, which must be what a plain call gave."""
+    if lane.batched is False or (lane.batched and lane.way != COMPILED) or lane.known is None:
+        return None
+    if steps.size**2 <= HANDED_OVER or 2 * steps.size + 2 > lane.most or not all(map(_is_double, sides)):
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = run(steps)[:-1]
+    except Exception:  # noqa: BLE001  the points get their say
+        return None
+    if lane.batched is None:
+        if not agree(found[-1], lane.known.result, lane.roundoff):
+            return None
+        lane.batched, lane.way = True, COMPILED
+    lane.used = True
+    return found
+
+
+def _is_double(layout: Layout) -> bool:
+    return bool(layout.leaves) and all(leaf.dtype == "float64" for leaf in layout.leaves)
+
+
+def _is_real(layout: Layout) -> bool:
+    return bool(layout.leaves) and not any(leaf.is_complex for leaf in layout.leaves)
