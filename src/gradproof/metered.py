@@ -68,13 +68,6 @@ class Metered(Wrapped):
     def every_push(self, more: Array) -> Every | None:
         return self._every("every_push", self.inner.point.size, more)
 
-    def every_value(self, steps: Array) -> Array | None:
-        found: Callable[[Array], Array | None] | None = getattr(self.inner, "every_value", None)
-        if found is None:
-            return None
-        self.reserve(2 * steps.size + 1)
-        return found(steps)
-
     def _every(self, name: str, count: int, more: Array) -> Every | None:
         found: Callable[[Array], Every | None] | None = getattr(self.inner, name, None)
         if found is None:

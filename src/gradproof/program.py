@@ -174,13 +174,6 @@ def push_every(program: Program, more: Array) -> Every:
     return Every(pushed[: program.point.size], pushed[program.point.size :])
 
 
-def values_around(program: Program, steps: Array) -> Array | None:
-    """The values where each coordinate is moved by its step, one after the other: N rows up, N rows down, and one where
-    none is moved; read-only. None where an adapter has no better way (`every_value`) than to be given the points."""
-    better: Callable[[Array], Array | None] | None = getattr(program, "every_value", None)
-    return None if better is None else better(steps)
-
-
 def with_units(more: Array) -> Array:
     """All unit vectors, and then these rows."""
     count = more.shape[1]

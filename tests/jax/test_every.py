@@ -12,7 +12,7 @@ import pytest
 
 from gradproof import Verdict, check
 from gradproof.jax.adapter import program_of
-from gradproof.program import pull_every, push_every, values_around
+from gradproof.program import pull_every, push_every
 
 A = jnp.linspace(0.2, 1.4, 20).reshape(4, 5)
 B = jnp.linspace(-1.0, 1.0, 25).reshape(5, 5)
@@ -49,20 +49,6 @@ def test_rows_are_counted() -> None:
     before = program.tally.pulls
     assert program.every_pull(np.ones((2, 40))) is not None
     assert program.tally.pulls == before + 42
-
-
-def test_all_columns_of_the_numeric_side_are_the_values_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    with jax.enable_x64(True):
-        program = program_of(several, (A.astype(float), B.astype(float)))
-        steps = np.random.default_rng(0).uniform(1e-6, 1e-5, program.point.size)
-        assert values_around(program, steps) is None  # few: they are handed over
-        monkeypatch.setattr("gradproof.jax.every.HANDED_OVER", 0)
-        found = values_around(program, steps)
-        moved = np.diag(steps)
-        points = program.point + np.vstack([moved, -moved, np.zeros((1, steps.size))])
-        expected = np.vstack([program.values(one[None]) for one in points])
-    assert found is not None
-    np.testing.assert_allclose(found, expected, rtol=1e-14, atol=1e-15)
 
 
 @pytest.mark.parametrize(

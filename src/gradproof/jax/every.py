@@ -11,7 +11,6 @@ import numpy as np
 from gradproof.batching import Lane, agree
 from gradproof.jax.families import COMPILED
 from gradproof.jax.leaves import Layout
-from gradproof.jax.runs import HANDED_OVER
 from gradproof.program import Array, Every
 
 # The rows beside the unit vectors fill up to a multiple of this: few sizes to compile.
@@ -43,30 +42,6 @@ def every(lane: Lane, sides: tuple[Layout, Layout], more: Array, run: Callable[[
         lane.batched, lane.way = True, COMPILED
     lane.used = True
     return Every(found.jacobian, found.more[: len(more)])
-
-
-def around(lane: Lane, sides: tuple[Layout, Layout], steps: Array, run: Callable[[Array], Array]) -> Array | None:
-    """The values where single coordinates are moved, and last where none is, which must be what a plain call gave."""
-    if lane.batched is False or (lane.batched and lane.way != COMPILED) or lane.known is None:
-        return None
-    if steps.size**2 <= HANDED_OVER or 2 * steps.size + 2 > lane.most or not all(map(_is_double, sides)):
-        return None
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            found = run(steps)[:-1]
-    except Exception:  # noqa: BLE001  the points get their say
-        return None
-    if lane.batched is None:
-        if not agree(found[-1], lane.known.result, lane.roundoff):
-            return None
-        lane.batched, lane.way = True, COMPILED
-    lane.used = True
-    return found
-
-
-def _is_double(layout: Layout) -> bool:
-    return bool(layout.leaves) and all(leaf.dtype == "float64" for leaf in layout.leaves)
 
 
 def _is_real(layout: Layout) -> bool:

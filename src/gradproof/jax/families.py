@@ -19,7 +19,7 @@ import numpy as np
 
 from gradproof.batching import Runner, Way
 from gradproof.jax.calls import Call, UserCall
-from gradproof.jax.leaves import Arrays, Layout, points_around, units_and
+from gradproof.jax.leaves import Arrays, Layout, units_and
 from gradproof.jax.recipes import Recipe
 from gradproof.program import Array
 
@@ -81,17 +81,6 @@ class Family:
             return jnp.concatenate([one.reshape(len(one), -1) for one in found], axis=1)
 
         return jax.jit(push)
-
-    @cached_property
-    def around(self) -> Callable[..., Any]:
-        """The values at `points_around`, (2 N + 2, M)."""
-        call = self.call
-
-        def values(xs: Arrays, steps: Any) -> Any:
-            found = jax.vmap(lambda points: tuple(call.run(points)))(points_around(xs, steps))
-            return jnp.concatenate([one.reshape(len(one), -1) for one in found], axis=1)
-
-        return jax.jit(values)
 
     @cached_property
     def one_pull(self) -> Callable[..., tuple[Arrays, Arrays]]:

@@ -12,7 +12,7 @@ import numpy as np
 from gradproof.batching import ELEMENTS, Known, Lane, agree, outside
 from gradproof.errors import Unsupported
 from gradproof.jax.calls import Call, GradientCall, LinearizedCall, TangentCall, UserCall, refuse_other_outputs
-from gradproof.jax.every import around, every
+from gradproof.jax.every import every
 from gradproof.jax.families import Shelf
 from gradproof.jax.leaves import rows_of
 from gradproof.jax.modes import unsupported_in_double
@@ -156,12 +156,6 @@ class JaxProgram:
             raise
         self._lanes["push"].remember(rows, result)
         return result
-
-    def every_value(self, steps: Array) -> Array | None:
-        with self.scope:
-            found = around(self._lanes["values"], (self.call.inputs, self.call.outputs), steps, self._runs.around)
-        self.tally.evaluations += 0 if found is None else len(found)
-        return found
 
     def every_pull(self, more: Array) -> Every | None:
         rows, sides = rows_of(more, self.value.size), (self.call.outputs, self.call.inputs)

@@ -91,18 +91,6 @@ def units_and(more: Arrays) -> list[Any]:
     return made
 
 
-def points_around(arrays: Arrays, steps: Any) -> list[Any]:
-    """For each leaf (2 N + 2, *shape): every coordinate moved up by its step; down; none moved; and the first again."""
-    start, made = 0, []
-    for one in arrays:
-        flat, stop = one.reshape(-1), start + one.size
-        moved = jnp.eye(len(steps), one.size, -start, bool)
-        up, down = (jnp.where(moved, flat + sign * steps[start:stop], flat) for sign in (1, -1))
-        made.append(jnp.concatenate([up, down, flat[None], up[:1]]).reshape(-1, *one.shape))
-        start = stop
-    return made
-
-
 def conjugated(arrays: Arrays) -> list[Any]:
     """JAX's reverse mode is the transpose, not the adjoint: cotangents and gradients of complex leaves are the
     conjugates of what `gradproof.program` means by them. This is the only place that knows."""

@@ -135,9 +135,6 @@ class Runs:
         values: Arrays = self.shelf.family.values(tuple(self.call.inputs.arrays(rows, more)))
         return values
 
-    def around(self, steps: Array) -> Array:
-        return np.asarray(self.shelf.family.around(self.point, steps), dtype=np.float64)
-
     def values_batched(self, rows: Array, into: Array) -> None:
         run: Callable[..., Arrays] = jax.vmap(lambda *xs: tuple(self.call.run(xs)))
         self.call.outputs.write(run(*self.call.inputs.arrays(rows)), into)

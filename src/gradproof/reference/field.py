@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gradproof import precision
 from gradproof.norms import dot, rows_weighed
-from gradproof.program import Array, Program, values_around
+from gradproof.program import Array, Program
 from gradproof.reference.complexstep import ComplexStep
 from gradproof.reference.estimate import Estimate
 from gradproof.reference.steps import step_exponent
@@ -25,8 +24,7 @@ CHUNK = 2**20
 @dataclass(frozen=True, slots=True)
 class Field:
     """`values` maps rows of points to rows of M numbers; `floor` is the least error each of them can have. `seen` maps
-    points to those that the program really sees, in its own format; None where they are the same. `around`: see
-    `values_around`."""
+    points to those that the program really sees, in its own format; None where they are the same."""
 
     point: Array
     value: Array
@@ -36,7 +34,6 @@ class Field:
     exact: Callable[[Array], Estimate | None] | None = None  # derivatives by the complex step, where it may be used
     seen: Callable[[Array], Array] | None = None
     highest: int = 12  # log2 of the largest step, relative to the first
-    around: Callable[[Array], Array | None] = lambda _: None
 
 
 def field_of(program: Program, step: ComplexStep | None = None) -> Field:
@@ -53,7 +50,6 @@ def field_of(program: Program, step: ComplexStep | None = None) -> Field:
         None if step is None else step.slopes,
         _rounding(program),
         _highest(program),
-        partial(values_around, program),
     )
 
 

@@ -101,9 +101,6 @@ def sample_columns(field: Field, steps: Array, columns: slice) -> tuple[Array, A
     """The values where single coordinates of the point are moved by their step, up and down: (k, M) each; and where
     none is."""
     count, chosen = columns.stop - columns.start, np.arange(columns.start, columns.stop)
-    known = field.around(steps) if count == field.point.size else None
-    if known is not None:
-        return known[:count], known[count:-1], known[-1]
     points = np.empty((2 * count + 1, field.point.size))
     points[:] = field.point
     points[np.arange(count), chosen] += steps[columns]
