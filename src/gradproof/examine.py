@@ -23,7 +23,6 @@ from gradproof.evidence.gathered import Gathered, Task
 from gradproof.evidence.measure import draw, measure
 from gradproof.evidence.nans import not_finite
 from gradproof.evidence.native import departures, lacking
-from gradproof.evidence.pattern import Pattern, pattern_of
 from gradproof.evidence.plan import PROBES, Plan, plans
 from gradproof.evidence.reverse import rows
 from gradproof.evidence.sums import Sums, modes, pulls, pushes
@@ -90,7 +89,7 @@ def _judged_in_both(task: Task, settings: Settings, note: tuple[str, ...], own: 
     wide = replace(task, program=task.reference, tolerance=tolerance_for(settings, task.reference), role="copy")
     rule = _judged(wide, settings, note, Kept)
     form = coarsest(task.program.inputs + task.program.outputs)
-    found = departures(task, plans(task.program, settings)[-1].probes, rule.jacobians, rule.pattern)
+    found = departures(task, plans(task.program, settings)[-1].probes, rule.jacobians)
     beyond = [one for one in found if one.steady or one.scattered]
     remarks = tuple(overflow(one, form) for one in found if one.overflow)
     # What is not known to the digits of float64, or rounded there, may be right to those of the format.
@@ -160,7 +159,6 @@ def _judged(task: Task, settings: Settings, note: tuple[str, ...], own: Callable
         gathered.power,
         traces=traces,
         jacobians=gathered.jacobians,
-        pattern=gathered.pattern,
     )
 
 
@@ -204,22 +202,17 @@ def _exhaustive(task: Task, settings: Settings) -> Gathered:
     """All rows by reverse mode and all columns by forward mode, whichever exist; then the numeric side."""
     analytic: dict[str, Array] = {}
     findings: tuple[Finding, ...] = ()
-    pattern: Pattern | None = None
     for mode in task.modes:
         try:
             if mode == "reverse":
                 analytic[mode], found = rows(task)
                 findings += found
-                pattern = pattern_of((analytic[mode],), task.program.inputs)
             else:
-                pushed = columns(task, analytic.get("reverse"), pattern)
-                analytic[mode], pattern = pushed.jacobian, pushed.pattern
+                analytic[mode] = columns(task, analytic.get("reverse"))
         except Unsupported as missing:
             findings += (_missing(mode, missing, settings),)
     gathered = exhaustive.gather(task, analytic, findings)
-    return replace(
-        gathered.with_findings(_between_modes(task, analytic, gathered)), jacobians=analytic, pattern=pattern
-    )
+    return replace(gathered.with_findings(_between_modes(task, analytic, gathered)), jacobians=analytic)
 
 
 def _between_modes(task: Task, analytic: dict[str, Array], gathered: Gathered) -> tuple[Finding, ...]:

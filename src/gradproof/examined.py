@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from gradproof.evidence.pattern import Pattern
 from gradproof.picture import Trace
 from gradproof.program import Array
 from gradproof.result import Comparison, Finding, Power, Verdict, worst_of
@@ -14,8 +13,8 @@ from gradproof.result import Comparison, Finding, Power, Verdict, worst_of
 @dataclass(frozen=True, slots=True)
 class Examined:
     """What one order gave; orders are joined. `empty`: there was not a single derivative to look at.
-    `jacobians`: the analytic ones (N, M), by mode, where every entry was compared, and the `pattern` of all of them;
-    of no interest beyond the order."""
+    `jacobians`: the analytic ones (N, M), by mode, where every entry was compared; of no interest
+    beyond the order."""
 
     comparisons: tuple[Comparison, ...] = ()
     findings: tuple[Finding, ...] = ()
@@ -24,7 +23,6 @@ class Examined:
     empty: bool = False
     traces: tuple[Trace, ...] = ()
     jacobians: Mapping[str, Array] = field(default_factory=dict)
-    pattern: Pattern | None = None
 
     @property
     def verdict(self) -> Verdict:

@@ -1,4 +1,4 @@
-"""Columns of forward mode that share no output are pushed together: fewer pushes, and no entry of it goes unseen."""
+"""Columns of forward mode are pushed together: fewer pushes, and no entry of it goes unseen."""
 
 from __future__ import annotations
 
@@ -47,12 +47,18 @@ def test_a_diagonal_takes_a_handful_of_pushes() -> None:
     np.testing.assert_array_equal(forward.analytic, np.diag(DIAGONAL))
 
 
-def test_numbers_that_differ_in_the_last_digits_are_those_of_forward_mode() -> None:
+def test_numbers_that_differ_in_the_last_digits_are_the_same() -> None:
     result = run(elementwise(np.sin, np.cos, POINT, push_with=lambda rows: rows * (DIAGONAL * (1 + 2**-50))))
     assert result.verdict is Verdict.RIGHT
     assert result.cost.pushes <= 2
+    np.testing.assert_array_equal(*(one.analytic for one in result.comparisons))
+
+
+def test_numbers_that_differ_by_more_are_those_of_forward_mode() -> None:
+    result = run(elementwise(np.sin, np.cos, POINT, push_with=lambda rows: rows * (DIAGONAL * (1 + 2**-40))))
+    assert result.cost.pushes > SIZE
     forward = result.comparisons[1]
-    np.testing.assert_allclose(forward.analytic, np.diag(DIAGONAL * (1 + 2**-50)), rtol=2**-51, atol=0)
+    np.testing.assert_allclose(forward.analytic, np.diag(DIAGONAL * (1 + 2**-40)), rtol=2**-51, atol=0)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -109,7 +115,7 @@ def narrow(**options: Any) -> Narrow:
 def test_a_narrow_format_takes_few_rows_of_its_own() -> None:
     result = run(narrow())
     assert result.verdict is Verdict.RIGHT
-    assert result.cost.pushes <= 4
+    assert result.cost.pushes <= 5
     assert result.cost.pulls <= SIZE + 10
 
 

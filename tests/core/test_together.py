@@ -7,7 +7,7 @@ import pytest
 from programs import HandProgram, elementwise
 
 from gradproof import Result, Settings, Verdict, check_program
-from gradproof.evidence.together import MEMBERS
+from gradproof.evidence.groups import MEMBERS
 from gradproof.program import Array
 
 

@@ -9,7 +9,6 @@ from typing import Literal
 import numpy as np
 
 from gradproof.bounds import Limits
-from gradproof.evidence.pattern import Pattern
 from gradproof.metered import Metered
 from gradproof.program import Array
 from gradproof.reference.complexstep import ComplexStep
@@ -38,13 +37,12 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """`jacobians`: the analytic ones (N, M), by mode, where every entry was compared; and the `pattern` of all."""
+    """`jacobians`: the analytic ones (N, M), by mode, where every entry was compared."""
 
     comparisons: tuple[Comparison, ...]
     findings: tuple[Finding, ...]
     power: Power | None
     jacobians: Mapping[str, Array] = field(default_factory=dict)
-    pattern: Pattern | None = None
 
     @property
     def plainly_right(self) -> bool:

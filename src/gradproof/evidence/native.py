@@ -8,19 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
 from gradproof.errors import Unsupported
 from gradproof.evidence.asked import Asked, cotangents, tangents
 from gradproof.evidence.gathered import Task
-from gradproof.evidence.grouped import close_pushes, close_sums, pulls_of_groups
-from gradproof.evidence.pattern import Pattern
+from gradproof.evidence.grouped import close_pushes, pulls_of_groups
 from gradproof.evidence.scales import least
 from gradproof.evidence.sides import Block, Sides
 from gradproof.metered import Metered
-from gradproof.norms import largest, rows_dot
+from gradproof.norms import largest
 from gradproof.precision import DOUBLE, Precision, coarsest
 from gradproof.program import Array, Every, Leaf, leaf_at, pull_every, push_every
 from gradproof.reference.rounding import Excess, Pair, excess, magnified, neighbours, off
@@ -72,27 +70,25 @@ def lacking(task: Task) -> dict[str, Unsupported]:
     return found
 
 
-def departures(
-    task: Task, probes: int, known: Mapping[str, Array], pattern: Pattern | None = None
-) -> tuple[Departure, ...]:
+def departures(task: Task, probes: int, known: Mapping[str, Array]) -> tuple[Departure, ...]:
     """At most one for each mode that exists in both formats: none where all numbers are within rounding at once.
-    `known`: Jacobians (N, M) of the rule in float64, by mode, where every entry is looked at; and their pattern."""
+    `known`: Jacobians (N, M) of the rule in float64, by mode, where every entry is looked at."""
     known = {} if probes else known
     found: list[Departure | None] = []
     for mode in task.modes:
         try:
             if mode == "reverse":
-                found.append(_reverse(task, probes, known.get(mode), pattern))
-            elif mode not in known or not _close_by_groups(task, known[mode], pattern):
+                found.append(_reverse(task, probes, known.get(mode)))
+            elif mode not in known or not close_pushes(task, known[mode]):
                 found.append(_forward(task, probes, known.get(mode)))
         except Unsupported:
             continue
     return tuple(one for one in found if one is not None)
 
 
-def _reverse(task: Task, probes: int, known: Array | None, pattern: Pattern | None) -> Departure | None:
+def _reverse(task: Task, probes: int, known: Array | None) -> Departure | None:
     program, form = task.program, coarsest(task.program.inputs + task.program.outputs)
-    groups = None if known is None or pattern is None else pulls_of_groups(task, known, pattern)
+    groups = None if known is None else pulls_of_groups(task, known)
     asked = cotangents(task, probes, None if groups is None else groups.cotangents)
     blocks = tuple(
         Block(rows, leaf.span, least(program, leaf, form) * size)
@@ -102,7 +98,7 @@ def _reverse(task: Task, probes: int, known: Array | None, pattern: Pattern | No
     if known is None:
         native, wide = program.pull(asked.rows), task.reference.pull(asked.rows)
     else:
-        expected = Every(known, _pulled(task, asked, known, pattern))
+        expected = Every(known, _pulled(task, asked, known))
         more = tuple(one.moved_up(asked.units) for one in blocks if one.rows.start >= asked.units)
         if groups is not None:
             pulled = np.vstack([program.pull(asked.more[:2]), groups.pulled])
@@ -133,11 +129,10 @@ def _reverse(task: Task, probes: int, known: Array | None, pattern: Pattern | No
     return _departure("reverse", sides, traced, program.inputs)
 
 
-def _pulled(task: Task, asked: Asked, jacobian: Array, pattern: Pattern | None) -> Array:
+def _pulled(task: Task, asked: Asked, jacobian: Array) -> Array:
     """The pulls in float64 beside the unit cotangents, from the Jacobian: the rule is linear there, or has been called
     wrong."""
-    times = partial(rows_dot, jacobian) if pattern is None else partial(pattern.times, pattern.values(jacobian))
-    mixed = np.stack([times(row) for row in asked.more])
+    mixed = asked.more @ jacobian.T
     return mixed if np.isfinite(mixed).all() else task.reference.pull(asked.more)
 
 
@@ -169,10 +164,6 @@ def _forward(task: Task, probes: int, known: Array | None) -> Departure | None:
 
 def _pushed(program: Metered, asked: Asked) -> Array:
     return push_every(program, asked.more).jacobian if asked.units else program.push(asked.rows)
-
-
-def _close_by_groups(task: Task, known: Array, pattern: Pattern | None) -> bool:
-    return close_sums(task, known) if pattern is None else close_pushes(task, known, pattern)
 
 
 def _departure(mode: str, sides: Sides, traced: Callable[[int], Excess], leaves: tuple[Leaf, ...]) -> Departure | None:

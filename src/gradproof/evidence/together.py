@@ -15,15 +15,13 @@ import numpy as np
 
 from gradproof.evidence.gathered import Task, distinct
 from gradproof.evidence.glanced import NONE, Glanced, enough, strictness_of
+from gradproof.evidence.groups import groups_of, number_of
 from gradproof.evidence.scales import block_scales, unimportant_changes
-from gradproof.program import Array, Indices, Leaf
+from gradproof.program import Array, Indices
 from gradproof.reference.field import Field
 from gradproof.reference.glance import BENT_BY_ROUNDING, SUSPICIOUS, glance
 from gradproof.reference.steps import finely_signed
 
-# The inputs of a group, of one leaf: more would make no check quicker, and let a small kink hide among them. A leaf has
-# two groups at least: an error of the whole gradient would have to cancel in both.
-MEMBERS, LEAST = 64, 2
 # Groups must be this many times fewer than inputs to be worth while.
 SAVING = 2
 # Inputs that move together move by steps that differ at most by this factor.
@@ -54,22 +52,20 @@ class Together(Glanced):
 
 def glance_together(task: Task, field: Field, analytic: dict[str, Array]) -> Together | None:
     """None where this would save little, or leaves any doubt."""
-    groups, count = groups_of(task)
+    groups = groups_of(task.program.inputs)
+    count = groups.count
     strictness = strictness_of(task)
-    if SAVING * count > groups.size or 2 * strictness.agree > task.tolerance.relative:
+    if SAVING * count > task.steps.size or 2 * strictness.agree > task.tolerance.relative:
         return None
     lengths = _shrunk(task, group_lengths(task))
-    displacements = np.zeros((count, groups.size))
-    displacements[groups, np.arange(groups.size)] = lengths
-    seen = glance(field, displacements, strictness)
+    seen = glance(field, groups.rows(lengths), strictness)
     scales = block_scales(task, analytic)
     scale = np.empty_like(seen.slope)
     for leaf in task.program.inputs:
-        scale[groups[leaf.span]] = scales[leaf.path]
-    reach = np.abs(lengths)
-    length = np.sqrt(np.bincount(groups, lengths**2, count))[:, None]
+        scale[groups.of[leaf.span]] = scales[leaf.path]
+    length = np.sqrt(np.bincount(groups.of, lengths**2, count))[:, None]
     size = np.maximum(np.abs(seen.slope), scale * length)
-    beyond = [seen.slope - expected_of(task, jacobian, lengths, count) for jacobian in distinct(analytic)]
+    beyond = [seen.slope - groups.sums(lengths, jacobian) for jacobian in distinct(analytic)]
     apart = np.abs(beyond[0])
     for other in beyond[1:]:
         np.maximum(apart, np.abs(other), out=apart)
@@ -77,29 +73,14 @@ def glance_together(task: Task, field: Field, analytic: dict[str, Array]) -> Tog
     if not agreed.all():
         return None
     shortest = np.full(count, np.inf)
-    np.minimum.at(shortest, groups, reach)
+    np.minimum.at(shortest, groups.of, np.abs(lengths))
     unseen = apart + seen.floor
     least = shortest[:, None]
     granted = enough(task, np.zeros_like(unseen), least, scale, unimportant_changes(task))
     if not (strictness.agree * scale * least + unseen <= granted).all():
         return None
     claimed = next(iter(analytic.values()))
-    return Together(task.program.inputs, lengths, strictness.agree, scales, NONE, claimed, groups, beyond[0], unseen)
-
-
-def groups_of(task: Task) -> tuple[Indices, int]:
-    """The group of every input, and how many there are. No group mixes leaves, whose scales may be far apart; and
-    neighbours, of which functions often make more than a sum, are in different ones."""
-    groups, count = np.empty(task.steps.size, dtype=np.intp), 0
-    for leaf in task.program.inputs:
-        own = _number_of(leaf)
-        groups[leaf.span] = count + np.arange(leaf.size) % max(own, 1)
-        count += own
-    return groups, count
-
-
-def _number_of(leaf: Leaf) -> int:
-    return max(min(leaf.size, LEAST), -(-leaf.size // MEMBERS))
+    return Together(task.program.inputs, lengths, strictness.agree, scales, NONE, claimed, groups.of, beyond[0], unseen)
 
 
 def group_lengths(task: Task) -> Array:
@@ -115,18 +96,6 @@ def group_lengths(task: Task) -> Array:
 def _shrunk(task: Task, lengths: Array) -> Array:
     """All of a group together move about as far as a single one would."""
     for leaf in task.program.inputs:
-        members = leaf.size // max(_number_of(leaf), 1)
+        members = leaf.size // max(number_of(leaf), 1)
         lengths[leaf.span] *= 2.0 ** -(members.bit_length() // 2)
     return lengths
-
-
-def expected_of(task: Task, jacobian: Array, lengths: Array, count: int) -> Array:
-    """What each group changes each output by, if the Jacobian is right."""
-    result, group = np.empty((count, jacobian.shape[1])), 0
-    for leaf in task.program.inputs:
-        own = _number_of(leaf)
-        for first in range(leaf.start, leaf.start + own):
-            members = slice(first, leaf.stop, own)
-            np.matmul(lengths[members], jacobian[members], out=result[group])
-            group += 1
-    return result

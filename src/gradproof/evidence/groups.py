@@ -1,0 +1,67 @@
+"""Coordinates that are moved together: groups of one leaf, in which each moves by another, signed amount.
+
+What a Jacobian makes of such a move is a random sum of its entries. One that is off shows by its whole size; several
+could hide each other only if they cancelled in random multiples, in every sum in which they occur.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gradproof.precision import of
+from gradproof.program import Array, Indices, Leaf
+from gradproof.reference.steps import finely_signed
+
+# The coordinates of a group: more would make no check quicker, and let a small kink hide among them. A leaf has two
+# groups at least: an error of all its derivatives would have to cancel in both.
+MEMBERS, LEAST = 64, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """The group of every coordinate, and how many there are. No group mixes leaves, whose scales may be far apart; and
+    neighbours, of which functions often make more than a sum, are in different ones."""
+
+    leaves: Sequence[Leaf]
+    of: Indices
+    count: int
+
+    def rows(self, amounts: Array) -> Array:
+        """How far each group moves the coordinates, (groups, N)."""
+        rows = np.zeros((self.count, self.of.size))
+        rows[self.of, np.arange(self.of.size)] = amounts
+        return rows
+
+    def sums(self, amounts: Array, jacobian: Array) -> Array:
+        """What a Jacobian (N, M) makes of these rows, (groups, M)."""
+        result, group = np.empty((self.count, jacobian.shape[1])), 0
+        for leaf in self.leaves:
+            own = number_of(leaf)
+            for first in range(leaf.start, leaf.start + own):
+                members = slice(first, leaf.stop, own)
+                np.matmul(amounts[members], jacobian[members], out=result[group])
+                group += 1
+        return result
+
+    def amounts(self, generator: np.random.Generator) -> Array:
+        """From 1 to 2, up or down, each a number of its leaf's format."""
+        drawn = finely_signed(generator, self.of.size)
+        for leaf in self.leaves:
+            drawn[leaf.span] = of(leaf.dtype).round(drawn[leaf.span])
+        return drawn
+
+
+def groups_of(leaves: Sequence[Leaf]) -> Groups:
+    groups, count = np.empty(leaves[-1].stop, dtype=np.intp), 0
+    for leaf in leaves:
+        own = number_of(leaf)
+        groups[leaf.span] = count + np.arange(leaf.size) % max(own, 1)
+        count += own
+    return Groups(leaves, groups, count)
+
+
+def number_of(leaf: Leaf) -> int:
+    return max(min(leaf.size, LEAST), -(-leaf.size // MEMBERS))
