@@ -19,7 +19,7 @@ PATIENCE = 3
 # Fewer rows than this run one by one: starting a batch costs as much as several reverse passes, or many calls.
 FEW = 6
 FEW_VALUES = 32
-# Rows that shall differ from others do so by this factor.
+# Rows that are to be like no others differ by this factor.
 AWAY = 1 + 2.0**-12
 # To a chunk of up to so many elements the row of the trial is added: copying the others costs less than running one of
 # them once more. (Where a single run is dear, that is so for all.)
@@ -40,19 +40,17 @@ class Way:
     name: str
     run: Runner
 
-    def beside(self, guest: Array, rows: Array, into: Array) -> Array:
-        """Run the rows together with one more, and return what that one gives. It stands neither first nor in the
-        middle nor last, so that a batch that repeats or reverses its rows is caught. Where the rows at the ends are the
-        same in part, others take their places: a batch that does not batch that part is caught too."""
-        picked = _picked(rows)
-        alike = (guest == rows[0]) | (guest == rows[-1])
-        ends = guest[None] * AWAY if alike.any() else np.empty((0, guest.size))
-        results = np.empty((len(rows) + 1 + 2 * len(ends), into.shape[1]))
-        self.run(np.concatenate([ends, rows[:picked], guest[None], rows[picked:], ends]), results)
-        first = len(ends)
-        into[:picked] = results[first : first + picked]
-        into[picked:] = results[first + picked + 1 : len(results) - first]
-        return np.asarray(results[first + picked])
+    def beside(self, guests: Array, rows: Array, into: Array) -> Array:
+        """Run the rows together with one more, or three, and return what those give. The first guest stands neither
+        first nor in the middle nor last, so that a batch that repeats or reverses its rows is caught; the others stand
+        at the ends."""
+        picked, first = _picked(rows), guests[1:2]
+        results = np.empty((len(rows) + len(guests), into.shape[1]))
+        self.run(np.concatenate([first, rows[:picked], guests[:1], rows[picked:], guests[2:]]), results)
+        start = len(first)
+        into[:picked] = results[start : start + picked]
+        into[picked:] = results[start + picked + 1 : start + 1 + len(rows)]
+        return results[[start + picked, 0, -1][: len(guests)]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +75,11 @@ class Known:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Trial:
-    """A batch in which one row must give what is expected: `of` runs it and says what that row gave. `end` leaves rows
-    and results as if nobody had tried."""
+    """A batch with rows of which something is known: `of` runs it and says what they gave, `holds` whether that can be.
+    `end` leaves rows and results as if nobody had tried."""
 
     of: Callable[[Way], Array]
-    expected: Known
+    holds: Callable[[Array], bool]
     end: Callable[[], None] = lambda: None
 
 
@@ -143,7 +141,7 @@ class Lane:
     def _disagrees(self, trial: Trial, work: Work) -> bool:
         """Try the ways, until one gives what is expected; whether none does, but one gives something else. Where none
         does, the first tells why, unless rows differ."""
-        expected, differs, raised = trial.expected, False, ""
+        differs, raised = False, ""
         for way in work.ways:
             try:
                 with _quiet():
@@ -151,7 +149,7 @@ class Lane:
             except Exception as error:  # noqa: BLE001  the rows get their say one by one
                 raised = raised or f"a batch raised {type(error).__name__}: {first_line(error)}"
                 continue
-            if agree(found, expected.result, max(self.roundoff, expected.roundoff)):
+            if trial.holds(found):
                 self.batched, self.way = True, way.name
                 break
             differs = True
@@ -164,26 +162,59 @@ class Lane:
 
     def _trial(self, rows: Array, into: Array, known: Known | None, work: Work) -> Trial:
         picked = _picked(rows)
-
-        def among(way: Way) -> Array:
-            way.run(rows, into)
-            return np.asarray(into[picked])
-
         if known is None:
             alone = np.empty((1, into.shape[1]))
             work.each(rows[picked : picked + 1].copy(), alone)
-            return Trial(among, Known(rows[picked], alone[0]))
+
+            def among(way: Way) -> Array:
+                way.run(rows, into)
+                return into[picked : picked + 1]
+
+            return Trial(among, self._like(Known(rows[picked], alone[0])))
+        guests, holds = self._guests(rows, known, work)
         if rows.size + into.size <= self.small:
-            return Trial(lambda way: way.beside(known.row, rows, into), known)
-        moved = rows[picked].copy()
-        rows[picked] = known.row
+            return Trial(lambda way: way.beside(guests, rows, into), holds)
+        places = [picked, 0, -1][: len(guests)]
+        moved = rows[places]
+        rows[places] = guests
+
+        def instead(way: Way) -> Array:
+            way.run(rows, into)
+            return into[places]
 
         def put_back() -> None:
-            rows[picked] = moved
+            rows[places] = moved
             if self.batched:
-                work.each(moved[None], into[picked : picked + 1])
+                results = np.empty((len(places), into.shape[1]))
+                work.each(moved, results)
+                into[places] = results
 
-        return Trial(among, known, put_back)
+        return Trial(instead, holds, put_back)
+
+    def _like(self, known: Known) -> Callable[[Array], bool]:
+        return lambda found: agree(found[0], known.result, max(self.roundoff, known.roundoff))
+
+    def _guests(self, rows: Array, known: Known, work: Work) -> tuple[Array, Callable[[Array], bool]]:
+        """A row of which one knows what it gives. Where that is in part the same in other rows, as at the point that
+        they are steps from, a batch may mix them up, or not batch that part, and nobody would see: then two rows that
+        are like none of them stand at the ends, which must give the same as each other, and something else than the
+        first. Where they do not, one of them is run by itself."""
+        like = self._like(known)
+        if not ((rows[0] == known.row) | (rows[-1] == known.row)).any():
+            return known.row[None], like
+        away = known.row * AWAY
+
+        def holds(found: Array) -> bool:
+            guest, first, last = found
+            if not (like(found) and agree(first, last, self.roundoff)):
+                return False
+            if not np.array_equal(guest, first, equal_nan=True):
+                return True
+            alone = np.empty((1, first.size))
+            work.each(away[None].copy(), alone)
+            return agree(first, alone[0], self.roundoff)
+
+        return np.stack([known.row, away, away]), holds
 
     def works(self, point: Array, width: int, work: Work) -> bool:
         """Whether batches work; a few points near this one are tried if nobody has asked yet."""

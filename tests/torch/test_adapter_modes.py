@@ -257,3 +257,11 @@ def test_a_custom_op_without_a_forward_rule(unforwarded: Any, size: int) -> None
         assert result.verdict is gradproof.Verdict.RIGHT
         assert {comparison.mode for comparison in result.comparisons} == {"reverse"}
     assert gradproof.check(unforwarded, x, seed=0).name == "gradproof_tests::cube"
+
+
+@pytest.mark.parametrize("shift", range(1, 14))
+def test_a_batch_that_mixes_up_its_rows_is_not_believed(shift: int) -> None:
+    """torch (2.13) rolls a batch of scalars, of which each stays as it is. Steps along the argument leave the cotangent
+    as it is, so that a row may get what belongs to another, and be right by chance."""
+    x = torch.tensor(1.5 - 0.5j, dtype=torch.complex128)
+    assert gradproof.check(torch.roll, (x, shift), order=2, seed=shift).ok

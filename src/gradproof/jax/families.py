@@ -207,13 +207,19 @@ class Compiled(Way):
 
         return cls(COMPILED, run, batch, results)
 
-    def beside(self, guest: Array, rows: Array, into: Array) -> Array:
-        more = _filling(rows, 2)
-        more[0] = guest
-        arrays = self.batch(rows, more)
-        self.results.write(arrays, into)
-        found = np.empty(self.results.size)
-        self.results.write_single([np.asarray(array)[len(rows)] for array in arrays], found)
+    def beside(self, guests: Array, rows: Array, into: Array) -> Array:
+        head = guests[1:2]  # then it fills the batch up as well, and is the last
+        inner = np.concatenate([head, rows]) if len(head) else rows
+        more = _filling(inner, 2)
+        more[0] = guests[0]
+        arrays = self.batch(inner, more)
+        results = np.empty((len(inner), into.shape[1])) if len(head) else into
+        self.results.write(arrays, results)
+        if len(head):
+            into[:] = results[1:]
+        found = np.empty((len(guests), self.results.size))
+        for target, place in zip(found, (len(inner), 0, -1), strict=False):
+            self.results.write_single([np.asarray(array)[place] for array in arrays], target)
         return found
 
 
