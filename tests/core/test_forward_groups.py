@@ -112,11 +112,10 @@ def narrow(**options: Any) -> Narrow:
     return Narrow(lambda points: np.sin(points.astype(np.float32)), np.zeros((0, 0)), point, dtype="float32", **modes)
 
 
-def test_a_narrow_format_takes_few_rows_of_its_own() -> None:
+def test_a_narrow_format_takes_few_pushes_of_its_own() -> None:
     result = run(narrow())
     assert result.verdict is Verdict.RIGHT
     assert result.cost.pushes <= 5
-    assert result.cost.pulls <= SIZE + 10
 
 
 @pytest.mark.parametrize("entry", ["y3x17", "y59x0", "y5x5"])

@@ -102,8 +102,10 @@ def test_a_guest_rides_in_the_filling_of_a_batch() -> None:
     assert isinstance(way, Compiled)
     results = np.empty((24, 20))
     with program.scope:
-        guest = way.beside(np.full(20, 0.25), rows, results)
-    np.testing.assert_allclose(guest, np.sin(0.25), rtol=1e-6)
+        guests = np.array([[0.25], [0.5], [0.5]]) * np.ones(20)
+        alone, three = way.beside(guests[:1], rows, results), way.beside(guests, rows, results)
+    np.testing.assert_allclose(alone, np.sin(guests[:1]), rtol=1e-6)
+    np.testing.assert_allclose(three, np.sin(guests), rtol=1e-6)
     np.testing.assert_allclose(results, np.sin(rows), rtol=1e-5)
 
 

@@ -32,9 +32,9 @@ class Asked:
         return np.vstack([np.eye(self.units, self.more.shape[1]), self.more])
 
 
-def cotangents(task: Task, probes: int, groups: Array | None = None) -> Asked:
-    """Every single entry, or random ones, output by output; a combination of all in two sizes that a threshold on the
-    cotangent would fall between; and some `groups` of entries."""
+def cotangents(task: Task, probes: int) -> Asked:
+    """Every single entry, or random ones, output by output; and a combination of all in two sizes that a threshold on
+    the cotangent would fall between."""
     program, outputs = task.program, task.program.outputs
     count = program.value.size
     drawn = [signed(task.generator, count) for _ in range(probes)]
@@ -49,10 +49,8 @@ def cotangents(task: Task, probes: int, groups: Array | None = None) -> Asked:
         alike = _every(len(outputs), probes)
         sizes = [_size(rows[some], program) for some in alike]
     units = count if probes == 0 else 0
-    last = both if groups is None else np.vstack([both, groups])
-    rows = np.vstack([rows[:-2], last])
-    single = [slice(k, k + 1) for k in range(units + len(rows) - len(last), units + len(rows))]
-    return Asked(units, rows, (*alike, *single), (*sizes, *(_size(row[None], program) for row in last)))
+    single = [slice(k, k + 1) for k in range(units + len(rows) - 2, units + len(rows))]
+    return Asked(units, rows, (*alike, *single), (*sizes, *(_size(row[None], program) for row in both)))
 
 
 def _size(cotangents: Array, program: Program) -> float:

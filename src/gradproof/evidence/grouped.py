@@ -1,12 +1,10 @@
-"""Whether derivatives in the program's own precision are those of float64, several rows or columns at a time.
+"""Whether derivatives in the program's own precision are those of float64, several columns at a time.
 
 No coordinate of a group moves by less than one: an entry that is off shows in full, also where there should be none.
-The sums are rounded too, so that the answer may be no without a cause: then all rows or columns are looked at.
+The sums are rounded too, so that the answer may be no without a cause: then all columns are looked at.
 """
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -34,32 +32,6 @@ def close_pushes(task: Task, known: Array) -> bool:
         for own in [np.unique(groups.of[leaf.span])]
         for output in task.program.outputs
     )
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Pulls:
-    """Cotangents of groups, what they gave, what is expected of them; and whether all that is close."""
-
-    cotangents: Array
-    pulled: Array
-    expected: Array
-    close: bool
-
-
-def pulls_of_groups(task: Task, known: Array) -> Pulls | None:
-    """None where there are not few groups."""
-    groups = groups_of(task.program.outputs)
-    if SAVING * groups.count > known.shape[1]:
-        return None
-    moved = groups.rows(groups.amounts(task.generator))
-    pulled, claimed = task.program.pull(moved), moved @ known.T
-    close = all(
-        _close(pulled[own, leaf.span], claimed[own, leaf.span], _granted(task, known, leaf, output))
-        for output in task.program.outputs
-        for own in [np.unique(groups.of[output.span])]
-        for leaf in task.program.inputs
-    )
-    return Pulls(moved, pulled, claimed, close)
 
 
 def _granted(task: Task, known: Array, leaf: Leaf, output: Leaf) -> float:

@@ -14,7 +14,7 @@ import numpy as np
 from gradproof.errors import Unsupported
 from gradproof.evidence.asked import Asked, cotangents, tangents
 from gradproof.evidence.gathered import Task
-from gradproof.evidence.grouped import close_pushes, pulls_of_groups
+from gradproof.evidence.grouped import close_pushes
 from gradproof.evidence.scales import least
 from gradproof.evidence.sides import Block, Sides
 from gradproof.metered import Metered
@@ -88,8 +88,7 @@ def departures(task: Task, probes: int, known: Mapping[str, Array]) -> tuple[Dep
 
 def _reverse(task: Task, probes: int, known: Array | None) -> Departure | None:
     program, form = task.program, coarsest(task.program.inputs + task.program.outputs)
-    groups = None if known is None else pulls_of_groups(task, known)
-    asked = cotangents(task, probes, None if groups is None else groups.cotangents)
+    asked = cotangents(task, probes)
     blocks = tuple(
         Block(rows, leaf.span, least(program, leaf, form) * size)
         for rows, size in zip(asked.alike, asked.sizes, strict=True)
@@ -100,14 +99,7 @@ def _reverse(task: Task, probes: int, known: Array | None) -> Departure | None:
     else:
         expected = Every(known, _pulled(task, asked, known))
         more = tuple(one.moved_up(asked.units) for one in blocks if one.rows.start >= asked.units)
-        if groups is not None:
-            pulled = np.vstack([program.pull(asked.more[:2]), groups.pulled])
-            if groups.close and Sides(pulled, expected.more, more, task.tolerance, form).close:
-                return None
-            # What was pulled alone counts, whatever the same gives in a batch.
-            found = Every(pull_every(program, asked.more[:0]).jacobian, pulled)
-        else:
-            found = pull_every(program, asked.more)
+        found = pull_every(program, asked.more)
         units = tuple(one for one in blocks if one.rows.start < asked.units)
         if (
             Sides(found.jacobian.T, known.T, units, task.tolerance, form).close

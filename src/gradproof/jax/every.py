@@ -38,6 +38,8 @@ def every(lane: Lane, sides: tuple[Layout, Layout], more: Array, run: Callable[[
         return None
     if guest is not None:
         if not agree(found.more[len(more)], guest.result, max(lane.roundoff, guest.roundoff)):
+            if lane.native is None:  # else the narrow format may be far off, and a plain call decides
+                lane.refuse("a batch disagrees with a single call")
             return None
         lane.batched, lane.way = True, COMPILED
     lane.used = True
