@@ -18,7 +18,6 @@ ELEMENTS = 2**20
 PATIENCE = 3
 # Fewer rows than this run one by one: starting a batch costs as much as several reverse passes, or many calls.
 FEW = 6
-FEW_VALUES = 32
 # Rows that are to be like no others differ by this factor.
 AWAY = 1 + 2.0**-12
 # To a chunk of up to so many elements the row of the trial is added: copying the others costs less than running one of
@@ -120,7 +119,7 @@ class Lane:
 
     def _believed(self, way: Way, rows: Array, into: Array, work: Work) -> None:
         try:
-            with _quiet():
+            with quiet():
                 way.run(rows, into)
         except Exception as error:  # noqa: BLE001  the rows get their say one by one
             self.failures += 1
@@ -144,7 +143,7 @@ class Lane:
         differs, raised = False, ""
         for way in work.ways:
             try:
-                with _quiet():
+                with quiet():
                     found = trial.of(way)
             except Exception as error:  # noqa: BLE001  the rows get their say one by one
                 raised = raised or f"a batch raised {type(error).__name__}: {first_line(error)}"
@@ -197,8 +196,8 @@ class Lane:
     def _guests(self, rows: Array, known: Known, work: Work) -> tuple[Array, Callable[[Array], bool]]:
         """A row of which one knows what it gives. Where that is in part the same in other rows, as at the point that
         they are steps from, a batch may mix them up, or not batch that part, and nobody would see: then two rows that
-        are like none of them stand at the ends, which must give the same as each other, and something else than the
-        first. Where they do not, one of them is run by itself."""
+        are like none of them stand at the ends, and must give the same as each other. If that is also what the first
+        gives, they may have got its value, and one of them is run by itself."""
         like = self._like(known)
         if not ((rows[0] == known.row) | (rows[-1] == known.row)).any():
             return known.row[None], like
@@ -253,7 +252,7 @@ def _picked(rows: Array) -> int:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Without warnings: a framework may warn of what it batches slowly, but the user asked for no batch."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -10,6 +10,7 @@ import numpy as np
 
 from gradproof.program import Array
 
+# Numbers that are looked at together: few enough for all that is made of them to stay in the cache.
 PIECE = 2**15
 
 

@@ -11,13 +11,11 @@ from gradproof.agreement import Mask
 from gradproof.evidence.gathered import Task, distinct
 from gradproof.evidence.glanced import Glanced, enough, strictness_of
 from gradproof.evidence.scales import absent, block_scales, unimportant_changes
+from gradproof.norms import PIECE
 from gradproof.program import Array
 from gradproof.reference.field import Field
 from gradproof.reference.glance import BENT_BY_ROUNDING, Glance, glance_at
 from gradproof.reference.stencil import FLOOR_FACTOR, sample_columns
-
-# Numbers that are looked at together: few enough for all that is made of them to stay in the cache.
-PIECE = 2**15
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from gradproof.precision import DOUBLE, coarsest
 from gradproof.program import Array, Leaf
 from gradproof.reference.estimate import Goal, Kind
 from gradproof.reference.field import CHUNK, Field, projected
-from gradproof.reference.ladder import first_look, refine, second_opinion
+from gradproof.reference.ladder import first_look, fresh_opinion, refine
 from gradproof.reference.surroundings import reconsidered
 from gradproof.result import Entry, Place
 
@@ -151,8 +151,7 @@ def _adjudicate(task: Task, suspect: Suspect, coordinate: int, scale: float) -> 
     step = np.zeros((1, task.steps.size))
     step[0, coordinate] = task.steps[coordinate]
     field = projected(task.reference, one_hot[0], task.exact)
-    goal = Goal.as_known((1, field.value.size), 0.5 * task.tolerance.relative)
-    opinion = second_opinion(field, step, first_look(field, step), goal)
+    opinion = fresh_opinion(field, step, 0.5 * task.tolerance.relative)
     length = task.steps[[coordinate]]
     numeric = opinion.scaled(1.0 / length)
     if suspect.mode == "forward":

@@ -15,9 +15,9 @@ from gradproof.evidence.wording import REASONS
 from gradproof.precision import DOUBLE, coarsest
 from gradproof.program import Array, Leaf, leaf_at
 from gradproof.reference.bends import Indices
-from gradproof.reference.estimate import Estimate, Goal, Kind
+from gradproof.reference.estimate import Estimate, Kind
 from gradproof.reference.field import selected
-from gradproof.reference.ladder import first_look, second_opinion
+from gradproof.reference.ladder import fresh_opinion
 from gradproof.reference.surroundings import reconsidered
 from gradproof.result import Comparison, Entry, Place, Verdict
 
@@ -59,8 +59,7 @@ def look_at(task: Task, column: Column, modes: tuple[str, ...], sizes: Sizes) ->
     step = np.zeros((1, task.steps.size))
     step[0, column.coordinate] = task.steps[column.coordinate]
     field = selected(task.reference, outputs, task.exact)
-    goal = Goal.as_known((1, field.value.size), 0.5 * task.tolerance.relative)
-    opinion = second_opinion(field, step, first_look(field, step), goal)
+    opinion = fresh_opinion(field, step, 0.5 * task.tolerance.relative)
     claimed = {mode: _analytic(task, mode, column.coordinate, outputs) for mode in modes}
     looks = _looks(task, (column.coordinate, outputs), opinion, claimed, sizes)
     # A kink that does not show along the coordinate takes many evaluations to find: only where it may excuse something.

@@ -12,9 +12,8 @@ from gradproof.evidence.blame import NOBODY, Group, followed
 from gradproof.evidence.gathered import Task
 from gradproof.evidence.scales import rounding
 from gradproof.program import Array, Indices, Leaf, Stored
-from gradproof.reference.estimate import Goal
 from gradproof.reference.field import Field, only
-from gradproof.reference.ladder import first_look, second_opinion
+from gradproof.reference.ladder import fresh_opinion
 from gradproof.result import Entry, Place, Verdict
 
 # So many of a block are measured by themselves; the others are taken for what their group says of them.
@@ -132,8 +131,7 @@ class Court:
         step = np.zeros((1, task.steps.size))
         step[0, i] = task.steps[i]
         field = only(self._field, np.array([j]))
-        goal = Goal.as_known((1, field.value.size), 0.5 * task.tolerance.relative)
-        opinion = second_opinion(field, step, first_look(field, step), goal)
+        opinion = fresh_opinion(field, step, 0.5 * task.tolerance.relative)
         numeric = opinion.scaled(1.0 / task.steps[[i]])
         at = np.flatnonzero((self._stored.outputs == j) & (self._stored.inputs == i))
         analytic = np.full((1, 1), self._stored.values[at[0]] if at.size else 0.0)

@@ -27,7 +27,7 @@ from gradproof.program import Array, Indices, Leaf, Stored, leaf_at
 from gradproof.reference.estimate import Estimate, Goal, Kind, Kinds
 from gradproof.reference.field import Field, field_of, only
 from gradproof.reference.glance import ENTRY, glance
-from gradproof.reference.ladder import first_look, refine, second_opinion
+from gradproof.reference.ladder import first_look, fresh_opinion, refine
 from gradproof.result import Comparison, Entry, Finding, Place, Power, Table, Verdict
 
 MODE = "reverse"
@@ -169,8 +169,7 @@ class _Moved:
         wrong = np.flatnonzero(judge(expected, better, tolerance[None]).wrong[0])
         if wrong.size:
             doubted = only(self._field, outputs[wrong])
-            look = first_look(doubted, displacement)
-            again = second_opinion(doubted, displacement, look, Goal.as_known((1, wrong.size), goal.relative))
+            again = fresh_opinion(doubted, displacement, goal.relative)
             for part in ("value", "bar", "spread", "kind"):
                 getattr(better, part)[:, wrong] = getattr(again, part)
         judgement = judge(expected, better, tolerance[None])

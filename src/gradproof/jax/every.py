@@ -3,12 +3,11 @@ to hand it over, takes longer than most functions do with it."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 
 import numpy as np
 
-from gradproof.batching import Lane, agree
+from gradproof.batching import Lane, agree, quiet
 from gradproof.jax.families import COMPILED
 from gradproof.jax.leaves import Layout
 from gradproof.program import Array, Every
@@ -31,8 +30,7 @@ def every(lane: Lane, sides: tuple[Layout, Layout], more: Array, run: Callable[[
     if lane.few > count or count + len(given) + BESIDE > lane.most or not all(map(_is_real, sides)):
         return None
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with quiet():
             found = run(np.vstack([given, np.repeat(given[:1], -len(given) % BESIDE, axis=0)]))
     except Exception:  # noqa: BLE001  the rows get their say
         return None

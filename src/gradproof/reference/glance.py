@@ -84,11 +84,11 @@ def glance(field: Field, displacements: Array, strictness: Strictness) -> Glance
 
 @np.errstate(invalid="ignore", over="ignore")
 def glance_at(field: Field, up: Array, down: Array, middle: Array, strictness: Strictness) -> Glance:
-    """The same from the values one step up, one step down (k, M) and between. The first are overwritten if they can
-    be."""
+    """The same from the values one step up, one step down (k, M) and between. The first are overwritten."""
     slope = _halved(up - down)
     # In place, because these may be a Jacobian, or vectors of a million.
-    bend = np.add(up, down, out=up if up.flags.writeable else None)
+    bend = up
+    bend += down
     bend -= middle
     bend -= middle
     np.abs(bend, out=bend)

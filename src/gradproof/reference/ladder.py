@@ -111,6 +111,12 @@ def second_opinion(field: Field, displacements: Array, look: Rung, goal: Goal) -
     return held_against(field, displacements, result)
 
 
+def fresh_opinion(field: Field, displacements: Array, relative: float) -> Estimate:
+    """The same with a first look of its own, to `relative` of each derivative."""
+    goal = Goal.as_known((len(displacements), field.value.size), relative)
+    return second_opinion(field, displacements, first_look(field, displacements), goal)
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
     """Which derivatives are wanted, and how well."""
