@@ -60,8 +60,9 @@ def program_of(
             "two arguments, check(fn, (x,), {'scale': 2.0}) for keyword arguments"
         )
     named = dict(kwargs or {})
-    adapters = [(framework, load()) for framework, load in _known() if sys.modules.get(framework)]
-    for framework, adapter in adapters:
+    loaded = [one for one in _known() if sys.modules.get(one[0])]
+    for framework, load in loaded:
+        adapter = load()
         if adapter.owns(fn, args, named):
             surrounded = _surrounded(adapter, fn, around)
             if derivative is None:
@@ -69,10 +70,11 @@ def program_of(
             return _with_derivative(framework, adapter)(surrounded, args, named, wrt, derivative)
     # Somebody says in its own words what is missing.
     if derivative is not None:
-        return _with_derivative(*adapters[-1])(fn, args, named, wrt, derivative)
-    for framework, adapter in adapters:
+        framework, load = loaded[-1]
+        return _with_derivative(framework, load())(fn, args, named, wrt, derivative)
+    for framework, load in loaded:
         if framework in BUILT_IN:
-            return adapter.program_of(fn, args, named, wrt)
+            return load().program_of(fn, args, named, wrt)
     raise UsageError("none of the arguments is a tensor of a supported framework; write check(fn, (torch.randn(3),))")
 
 
@@ -88,8 +90,12 @@ def _with_derivative(framework: str, adapter: Adapter) -> Callable[..., Program]
 
 def suite_of(program: Program) -> Suite | None:
     """An adapter only translates; whoever judges its programs sits above it, and is found here."""
-    module = SUITES.get(type(program).__module__.rpartition(".")[0])
-    return None if module is None else import_module(module).check_contracts
+    return _suite(type(program).__module__.rpartition(".")[0])
+
+
+@functools.cache
+def _suite(package: str) -> Suite | None:
+    return import_module(SUITES[package]).check_contracts if package in SUITES else None
 
 
 def _surrounded(adapter: Adapter, fn: Callable[..., Any], around: Around) -> Callable[..., Any]:
@@ -108,5 +114,6 @@ def _known() -> tuple[tuple[str, Callable[[], Adapter]], ...]:
     """Third parties come first: their arrays may be subclasses of a built-in framework's."""
     from importlib.metadata import entry_points  # brings the half of the standard library that deals with mail
 
-    others = [(entry.name, functools.cache(entry.load)) for entry in entry_points(group=GROUP)]
-    return (*others, *((name, functools.partial(import_module, path)) for name, path in BUILT_IN.items()))
+    loads: list[tuple[str, Callable[[], Any]]] = [(entry.name, entry.load) for entry in entry_points(group=GROUP)]
+    loads += [(name, functools.partial(import_module, path)) for name, path in BUILT_IN.items()]
+    return tuple((name, functools.cache(load)) for name, load in loads)
