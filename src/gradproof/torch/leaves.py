@@ -40,14 +40,10 @@ class Layout:
     def tensors(self, rows: Array) -> list[torch.Tensor]:
         """(k, size) -> for each leaf a fresh contiguous tensor (k, *shape): one copy, which also converts."""
         source = torch.from_numpy(rows)
-        count = rows.shape[0]
-        made = []
-        for leaf, dtype, device in zip(self.leaves, self.dtypes, self.devices, strict=True):
-            tensor = torch.empty((count, *leaf.shape), dtype=dtype, device=device)
-            flat = torch.view_as_real(tensor) if dtype.is_complex else tensor
-            flat.view(count, leaf.size).copy_(source[:, leaf.start : leaf.stop])
-            made.append(tensor)
-        return made
+        return [
+            _made(source[:, leaf.start : leaf.stop], (len(rows), *leaf.shape), dtype, device)
+            for leaf, dtype, device in zip(self.leaves, self.dtypes, self.devices, strict=True)
+        ]
 
     def adopted(self, rows: Array) -> list[torch.Tensor]:
         """The same without a copy where the rows can serve as they are: they are given away by whoever calls."""
@@ -59,16 +55,10 @@ class Layout:
     def single(self, row: Array) -> list[torch.Tensor]:
         """One vector -> one fresh tensor for each leaf."""
         source = torch.from_numpy(row)
-        made = []
-        for leaf, dtype, device in zip(self.leaves, self.dtypes, self.devices, strict=True):
-            part = source[leaf.start : leaf.stop]
-            if dtype.is_complex:
-                tensor = torch.empty(leaf.shape, dtype=dtype, device=device)
-                torch.view_as_real(tensor).view(leaf.size).copy_(part)
-            else:
-                tensor = part.view(leaf.shape).to(device, dtype, copy=True)
-            made.append(tensor)
-        return made
+        return [
+            _made(source[leaf.start : leaf.stop], leaf.shape, dtype, device)
+            for leaf, dtype, device in zip(self.leaves, self.dtypes, self.devices, strict=True)
+        ]
 
     def write(self, tensors: Sequence[torch.Tensor | None], into: Array) -> None:
         """For each leaf (k, *shape), or None for zeros -> (k, size), always a copy: fn may own what it returned."""
@@ -90,6 +80,15 @@ class Layout:
                 part.zero_()
             else:
                 part.copy_(real(tensor).reshape(leaf.size))
+
+
+def _made(part: torch.Tensor, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    """A fresh, contiguous tensor of these coordinates."""
+    if dtype.is_complex:
+        tensor = torch.empty(shape, dtype=dtype, device=device)
+        torch.view_as_real(tensor).view(part.shape).copy_(part)
+        return tensor
+    return part.to(device, dtype, copy=True, memory_format=torch.contiguous_format).view(shape)
 
 
 def dtype_name(dtype: torch.dtype) -> str:
