@@ -262,6 +262,7 @@ def test_a_tangent_that_is_not_there() -> None:
         ("view", "backward raises RuntimeError when the incoming gradient is scattered in memory"),
         ("offset", "another gradient of args[0] when the incoming gradient is with a storage offset"),
         ("expanded", "another gradient of args[0] when the incoming gradient is expanded (stride 0)"),
+        ("repeated", "the function gives another value when args[0] is expanded (stride 0)"),
     ],
 )
 def test_a_rule_that_reads_memory(how: str, words: str) -> None:
@@ -277,6 +278,15 @@ def test_a_rule_that_reads_channels_last_memory() -> None:
 @pytest.mark.parametrize("shape", [(), (5,), (3, 4), (2, 3, 4, 2)])
 def test_a_rule_that_reads_entries(shape: tuple[int, ...]) -> None:
     silent(rules.memory("right"), leaf(*shape))
+
+
+@pytest.mark.parametrize("size", [2, 3, 5, 8])
+def test_a_point_where_rounding_decides_tells_nothing_about_memory(size: int) -> None:
+    """Expanded, all rows are equal: the determinant is rounding, and the largest entry anybody's."""
+    silent(lambda x: rules.memory("right")(torch.linalg.slogdet(x).logabsdet), leaf(size, size))
+    silent(lambda x: rules.memory("right")(x).amax(0), leaf(size, size))
+    finding = caught(lambda x: rules.memory("repeated")(x).amax(0), leaf(size, size))
+    assert "another value when args[0] is expanded" in finding.sentence
 
 
 def test_the_input_to_blame_is_named() -> None:

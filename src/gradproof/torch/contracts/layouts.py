@@ -21,6 +21,7 @@ from gradproof.torch.strides import with_gaps
 
 Arrange = Callable[[Tensor], Tensor]
 FORWARD = "Call .contiguous() on the arguments before their memory is read directly."
+VALUE, GRADIENT = "function gives another value", "backward gives another gradient"
 BACKWARD = "Call .contiguous() on grad_output before its memory is read directly."
 
 
@@ -184,18 +185,33 @@ def _differing(
     else:
         first = subject.program.traced.values, subject.gradients
     moved = [(trial.other if alone in (None, i) else trial.reference)(point) for i, point in enumerate(points)]
-    second = _run(subject, call, moved, subject.cotangents)
-    what = ""
-    if any(subject.differ(one, other) for one, other in zip(first[0], second[0], strict=True)):
-        what = "function gives another value"
-    elif subject.first_differing(first[1], second[1]) is not None:
-        what = "backward gives another gradient"
+    what = _apart(subject, first, _run(subject, call, moved, subject.cotangents))
     if not what:
         return None
+    if trial.other is expanded:
+        # Equal rows make a matrix singular, and equal numbers tie: what a rounding changes there, other memory may.
+        nudged = [_nudged(trial.reference(point)) for point in points]
+        if _apart(subject, first, _run(subject, call, nudged, subject.cotangents)) in (VALUE, what):
+            return None
     if alone is None and len(points) > 1:
         blamed = (i for i in range(len(points)) if _tried(subject, call, points, trial, i) is not None)
         return what, next(blamed, 0)
     return what, alone or 0
+
+
+def _apart(
+    subject: Subject, first: tuple[Sequence[Tensor], Gradients], second: tuple[Sequence[Tensor], Gradients]
+) -> str:
+    """What differs, if anything does."""
+    if any(subject.differ(one, other) for one, other in zip(first[0], second[0], strict=True)):
+        return VALUE
+    return GRADIENT if subject.first_differing(first[1], second[1]) is not None else ""
+
+
+def _nudged(tensor: Tensor) -> Tensor:
+    """Every number another by a rounding or two, neighbours by different ones."""
+    count = torch.arange(tensor.numel(), device=tensor.device).reshape(tensor.shape)
+    return tensor * (1 + (count % 5 - 2).to(tensor.dtype) * torch.finfo(tensor.dtype).eps)
 
 
 def _run(
