@@ -252,6 +252,22 @@ def test_regions_of_the_input() -> None:
         assert "1.1 times" in found.sentence
 
 
+def test_a_region_holds_what_it_is_said_to_hold() -> None:
+    """A threshold at a wrong element itself would leave it out: `|x| < 0` holds nothing."""
+    x = draw(20, seed=9)
+    x[[2, 7, 11, 15]] = 0.0
+    numeric = np.diag(draw(20))
+    for point, chosen, text in (
+        (x, x == 0, "where args[0] is 0"),
+        (np.abs(x), x == 0, "where args[0] is 0"),
+        (np.where(x == 0, 1.0, 1.0 + np.abs(x)), x == 0, "where args[0] < 1."),
+    ):
+        found = recognise(exhibit(numeric * np.where(chosen, 1.1, 1.0), numeric, (20,), (20,), point=point))
+        assert found is not None
+        assert found.code == "region"
+        assert text in found.sentence
+
+
 def test_elements_wrong_here_and_there_are_no_region() -> None:
     x = np.linspace(-1.0, 1.0, 20)
     chosen = np.isin(np.arange(20), [1, 4, 9, 10, 16])

@@ -193,6 +193,7 @@ def _regions(exhibit: Exhibit, elements: Elements) -> Iterator[Part]:
     for text, chosen, mask in (
         (f"where {path} < 0", x < 0, every < 0),
         (f"where {path} > 0", x > 0, every > 0),
+        (f"where {path} is 0", x == 0, every == 0),
     ):
         if np.array_equal(chosen, elements.flawed):
             yield Part("region", text, elements.chance(1), mask)
@@ -217,11 +218,11 @@ def _abrupt(elements: Elements, size: Array) -> bool:
 
 
 def _between(right: float, wrong: float) -> str:
-    """A threshold that the numbers allow: the roundest there is between a right and a wrong element."""
+    """A threshold that the numbers allow: the roundest there is from a right element to before a wrong one."""
     low, high = min(right, wrong), max(right, wrong)
     for digits in range(-3, 12):
         middle = round((low + high) / 2, digits)
-        if low <= middle <= high:
+        if low <= middle <= high and middle != wrong:
             return f"{middle:g}"
     return f"{(low + high) / 2:g}"
 
