@@ -22,6 +22,10 @@ Mask = NDArray[np.bool_]
 # Default relative tolerance: 1e-5 in double; below that a multiple of the format's own rounding error, which grows
 # with the logarithm of the number of terms that a gradient entry may sum.
 DOUBLE_TOLERANCE = 1e-5
+# Where the function itself runs in nothing wider than float32, its differences resolve no more than about the root of
+# that rounding error: this many times it at an entry, and at one that is small beside its block, many of whose entries
+# may be zero, so many of the block's rms. (In half precision they resolve nothing that could be called right.)
+DIFFERENCES, OF_BLOCK = 4.0, 32.0
 
 # One bar in some hundred is too narrow by chance. Where the bar is within the tolerance, the tolerance makes up for it;
 # where it is not, an excess is clear only beyond this many bars.
@@ -32,7 +36,7 @@ SURELY_FINITE = 1e3
 UNDERFLOW = float(np.finfo(np.float64).tiny)
 
 
-def tolerance_for(settings: Settings, program: Program) -> Tolerance:
+def tolerance_for(settings: Settings, program: Program, reference: Program) -> Tolerance:
     if settings.tolerance is not None:
         return settings.tolerance
     coarsest = precision.coarsest(program.inputs + program.outputs)
@@ -42,6 +46,9 @@ def tolerance_for(settings: Settings, program: Program) -> Tolerance:
         return Tolerance(relative=DOUBLE_TOLERANCE, absolute=absolute)
     terms = max(program.point.size, program.value.size, 2)
     relative = coarsest.roundings * coarsest.roundoff * (1.0 + np.log2(terms) / 8.0)
+    if coarsest is precision.SINGLE is precision.coarsest(reference.inputs + reference.outputs):
+        root = float(np.sqrt(coarsest.roundoff))
+        return Tolerance(relative=max(relative, DIFFERENCES * root), absolute=absolute, block=OF_BLOCK * root)
     return Tolerance(relative=relative, absolute=absolute)
 
 

@@ -22,7 +22,7 @@ from gradproof.evidence.forward import columns
 from gradproof.evidence.gathered import Gathered, Task
 from gradproof.evidence.measure import draw, measure
 from gradproof.evidence.nans import not_finite
-from gradproof.evidence.native import departures, lacking
+from gradproof.evidence.native import departures, lacking, refused
 from gradproof.evidence.plan import PROBES, Plan, plans
 from gradproof.evidence.reverse import rows
 from gradproof.evidence.sums import Sums, modes, pulls, pushes
@@ -59,7 +59,18 @@ def examine(program: Metered, settings: Settings, order: int, generator: np.rand
         left = replace(task, modes=tuple(mode for mode in task.modes if mode not in gone))
         if not left.modes:
             return _judged(task, settings, note, own)
-        judged = _judged_in_both(left, settings, note, own)
+        try:
+            judged = _judged_in_both(left, settings, note, own)
+        except (BudgetSpent, Unsupported):
+            raise
+        except Exception:
+            reason = refused(left)
+            if not reason:
+                raise
+            form = coarsest(program.inputs + program.outputs).name
+            judged = _judged(
+                left, settings, (f"the rule runs in {form} alone, the function in float64: {reason}",), own
+            )
         return replace(judged, findings=judged.findings + tuple(_missing(*one, settings) for one in gone.items()))
     except BudgetSpent as spent:
         return Examined(findings=(budget_spent(str(spent)),), notes=program.notes)
@@ -73,7 +84,7 @@ def _task(program: Metered, reference: Metered, settings: Settings, order: int, 
         program,
         reference,
         settings.modes or tuple(mode for mode in MODES if mode in offers_of(program).modes),
-        tolerance_for(settings, program),
+        tolerance_for(settings, program, reference),
         order,
         generator,
         steps,
@@ -86,7 +97,8 @@ def _task(program: Metered, reference: Metered, settings: Settings, order: int, 
 
 def _judged_in_both(task: Task, settings: Settings, note: tuple[str, ...], own: Callable[[], Kept]) -> Examined:
     """Below double precision: the rule in float64, then its own numbers, which count where they differ from those."""
-    wide = replace(task, program=task.reference, tolerance=tolerance_for(settings, task.reference), role="copy")
+    tolerance = tolerance_for(settings, task.reference, task.reference)
+    wide = replace(task, program=task.reference, tolerance=tolerance, role="copy")
     rule = _judged(wide, settings, note, Kept)
     form = coarsest(task.program.inputs + task.program.outputs)
     found = departures(task, plans(task.program, settings)[-1].probes, rule.jacobians)

@@ -218,9 +218,35 @@ def test_a_kernel_that_knows_one_dtype_is_never_accused(dtype: torch.dtype, seed
         assert check(bound_to(dtype, fn), x, seed=seed).verdict in (RIGHT, UNDECIDED)
 
 
+KERNELS = {
+    "exp": torch.exp,
+    "gelu": functional.gelu,
+    "layer_norm": lambda x: functional.layer_norm(x, x.shape[-1:]),
+    "linear": lambda x: x @ torch.linspace(-1, 1, x.shape[-1] ** 2).view(x.shape[-1], -1),
+    "tanh of a product": lambda x: (x @ x.mT / 4).tanh(),
+    "relu": torch.relu,
+    "cumsum": lambda x: x.cumsum(-1),
+}
+
+
+@pytest.mark.parametrize("size", [3, 8, 12])
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_kernel_that_knows_float32_alone_is_judged_by_its_own_differences(name: str, size: int) -> None:
+    for seed in range(3):
+        x = draw(size, size, dtype=F32, seed=seed)
+        result = check(bound_to(F32, KERNELS[name]), x, modes="reverse", seed=seed)
+        assert result.verdict is RIGHT, result
+        assert result.power is not None
+        assert result.power.relative < 0.01
+        wrong = rule(lambda y: y.clone(), lambda g, _: torch.where(torch.arange(size) == 1, 1.05 * g, g))
+        found = check(bound_to(F32, lambda y, wrong=wrong: wrong(KERNELS[name](y))), x, modes="reverse", seed=seed)
+        if KERNELS[name](x).abs().sum(0)[1]:
+            assert found.verdict is WRONG, found
+
+
 def test_what_cannot_be_resolved_says_what_would_decide() -> None:
     x = draw(6, dtype=F32)
-    result = check(bound_to(F32, torch.sin), x)
+    result = check(bound_to(F32, torch.sin), x, tolerance=1e-5)
     assert result.verdict is UNDECIDED
     assert any("float32 alone" in note and "knows torch.float32" in note for note in result.notes)
     finding = next(finding for finding in result.findings if finding.verdict is UNDECIDED)
@@ -230,6 +256,11 @@ def test_what_cannot_be_resolved_says_what_would_decide() -> None:
     tolerance = float(finding.hint.split("tolerance=")[1].split()[0])
     assert check(bound_to(F32, torch.sin), x, tolerance=tolerance).ok
     assert check(bound_to(F32, sine(lambda x: 1.01 * x.cos())), x, tolerance=tolerance).verdict is WRONG
+
+
+def test_half_precision_resolves_nothing_by_its_own_differences() -> None:
+    assert check(bound_to(F16, torch.sin), draw(6, dtype=F16)).verdict is UNDECIDED
+    assert check(bound_to(F16, sine(lambda x: 2 * x.cos())), draw(6, dtype=F16)).verdict is WRONG
 
 
 @pytest.mark.parametrize("dtype", [F32, F16])

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gradproof.errors import Unsupported
+from gradproof.errors import BudgetSpent, Unsupported, first_line
 from gradproof.evidence.asked import Asked, cotangents, tangents
 from gradproof.evidence.gathered import Task
 from gradproof.evidence.grouped import close_pushes
@@ -62,12 +62,30 @@ def lacking(task: Task) -> dict[str, Unsupported]:
     # A stream of its own; and no row of ones, whose derivative may be nothing but rounding, as that of softmax is.
     stream = np.random.default_rng(0)
     for mode in task.modes:
-        program, size = task.program, (task.program.value if mode == "reverse" else task.program.point).size
         try:
-            (program.pull if mode == "reverse" else program.push)(signed(stream, size)[None])
+            _one(task.program, mode, stream)
         except Unsupported as reason:
             found[mode] = reason
     return found
+
+
+def refused(task: Task) -> str:
+    """What the rule raises in float64, though not in its own format: a kernel may be written for that alone."""
+    stream = np.random.default_rng(0)
+    for mode in task.modes:
+        try:
+            _one(task.reference, mode, stream)
+        except (BudgetSpent, Unsupported):
+            continue
+        except Exception as error:  # noqa: BLE001  the user's own code may raise anything
+            return f"{mode} mode raises {type(error).__name__} in float64: {first_line(error)}"
+    return ""
+
+
+def _one(program: Metered, mode: str, stream: np.random.Generator) -> Array:
+    """One random row."""
+    size = (program.value if mode == "reverse" else program.point).size
+    return (program.pull if mode == "reverse" else program.push)(signed(stream, size)[None])
 
 
 def departures(task: Task, probes: int, known: Mapping[str, Array]) -> tuple[Departure, ...]:

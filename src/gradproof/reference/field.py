@@ -10,15 +10,18 @@ from numpy.typing import NDArray
 
 from gradproof import precision
 from gradproof.norms import dot, rows_weighed
-from gradproof.program import Array, Program
+from gradproof.program import Array, Indices, Program
 from gradproof.reference.complexstep import ComplexStep
 from gradproof.reference.estimate import Estimate
-from gradproof.reference.steps import step_exponent
+from gradproof.reference.steps import room, step_exponent
 from gradproof.sizes import sizes_of, terms_of
 
 # Rows of points are evaluated in chunks of about this many numbers (points and values together): large enough to
 # drown the cost of a call, small enough to stay in the cache, and never more than a few vectors when N is huge.
 CHUNK = 2**20
+# log2 of the largest step there is, and of those between the usual ones.
+HIGHEST = 12
+HALFWAY = (2, 6, 10)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +36,13 @@ class Field:
     rows: int  # how many points to evaluate at a time
     exact: Callable[[Array], Estimate | None] | None = None  # derivatives by the complex step, where it may be used
     seen: Callable[[Array], Array] | None = None
-    highest: int = 12  # log2 of the largest step, relative to the first
+    # log2 of the largest step, relative to the first, maybe of each coordinate (N,); and of others than the usual ones.
+    highest: int | Indices = HIGHEST
+    between: tuple[int, ...] = ()
+
+    def limits(self, displacements: Array) -> Indices:
+        """The same along each displacement (k,)."""
+        return np.asarray(np.where(displacements != 0, self.highest, HIGHEST).min(axis=1, initial=HIGHEST))
 
 
 def field_of(program: Program, step: ComplexStep | None = None) -> Field:
@@ -49,7 +58,7 @@ def field_of(program: Program, step: ComplexStep | None = None) -> Field:
         _rows(program),
         None if step is None else step.slopes,
         _rounding(program),
-        _highest(program),
+        *_ladder(program),
     )
 
 
@@ -64,6 +73,7 @@ def only(field: Field, outputs: NDArray[np.intp]) -> Field:
         _then(field.exact, lambda found: Estimate.smooth(found.value[:, outputs], found.bar[:, outputs])),
         field.seen,
         field.highest,
+        field.between,
     )
 
 
@@ -112,7 +122,7 @@ def _combined(program: Program, parts: Sequence[tuple[slice, Array]], step: Comp
         _rows(program),
         None if step is None else _then(step.slopes, combined),
         _rounding(program),
-        _highest(program),
+        *_ladder(program),
     )
 
 
@@ -129,9 +139,14 @@ def _then(
     return changed
 
 
-def _highest(program: Program) -> int:
-    """No step is longer than twice the scale of its coordinate: beyond, an oscillation looks like anything."""
-    return min(12, 1 - step_exponent(program))
+def _ladder(program: Program) -> tuple[int | Indices, tuple[int, ...]]:
+    """The largest step, and others than the usual ones. No step is longer than twice the scale of its coordinate:
+    beyond, an oscillation looks like anything. In float32 the best step stands out by a few digits at most, and must
+    not be missed: there the scale is that of the leaf, if it is longer, and steps are closer to each other."""
+    most = min(HIGHEST, 1 - step_exponent(program))
+    if precision.coarsest(program.inputs + program.outputs) is precision.SINGLE:
+        return np.minimum(most + room(program), HIGHEST), HALFWAY
+    return most, ()
 
 
 def _rounding(program: Program) -> Callable[[Array], Array] | None:

@@ -83,8 +83,8 @@ def refine(field: Field, displacements: Array, look: Rung, goal: Goal) -> Estima
             curved = np.where(missed & ~(parts.noise >= parts.truncation), bar, 0.0)[rows].max(axis=1)
             climbing = noisy > curved
         question = Question(field, displacements, goal)
-        _walk(question, look, rows[climbing], (CLIMB, DESCENT, FAR_DESCENT), result)
-        _walk(question, look, rows[~climbing], (DESCENT + CLIMB, FAR_DESCENT), result)
+        _walk(question, look, rows[climbing], (CLIMB, field.between, DESCENT, FAR_DESCENT), result)
+        _walk(question, look, rows[~climbing], (DESCENT + CLIMB, field.between, FAR_DESCENT), result)
     return result
 
 
@@ -104,7 +104,7 @@ def second_opinion(field: Field, displacements: Array, look: Rung, goal: Goal) -
     must be asked before an entry is called wrong."""
     shape = look.slopes.central.shape
     result = Estimate.smooth(np.zeros(shape), np.full(shape, np.inf))
-    stretches = (NEIGHBOURS + CLIMB[1:], DESCENT[2:], FAR_DESCENT)
+    stretches = (NEIGHBOURS + CLIMB[1:], field.between, DESCENT[2:], FAR_DESCENT)
     question = Question(field, displacements, goal)
     _walk(question, look, np.arange(shape[0]), stretches, result)
     _sharpened(field, displacements, goal, result)
@@ -129,17 +129,23 @@ class Question:
 def _walk(
     question: Question, look: Rung, rows: NDArray[np.intp], stretches: Sequence[Sequence[int]], result: Estimate
 ) -> None:
-    """Evaluate further rungs for some rows, stretch by stretch, and write the better estimates into `result`."""
+    """Evaluate further rungs for some rows, stretch by stretch, and write the better estimates into `result`. Rows that
+    may go higher than others go by themselves."""
+    limits = question.field.limits(question.displacements[rows]) & ~1  # no rung is odd
+    for limit in np.unique(limits):
+        within = [[one for one in stretch if one <= limit] for stretch in stretches if stretch]
+        _walk_alike(question, look, rows[limits == limit], within, result)
+
+
+def _walk_alike(
+    question: Question, look: Rung, rows: NDArray[np.intp], stretches: Sequence[Sequence[int]], result: Estimate
+) -> None:
     rungs = [look.of_rows(rows)]
     for stretch in stretches:
         if not rows.size:
             return
         goal = question.goal.of_rows(rows)
-        rungs += [
-            _rung(question.field, question.displacements[rows], exponent)
-            for exponent in stretch
-            if exponent <= question.field.highest
-        ]
+        rungs += [_rung(question.field, question.displacements[rows], exponent) for exponent in stretch]
         chosen = _choose(rungs, goal)
         result.put(rows, chosen)
         # A kink is only believed when it stays one down to the smallest step.

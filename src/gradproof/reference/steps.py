@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from gradproof import precision
 from gradproof.norms import rms
-from gradproof.program import Array, Leaf, Program
+from gradproof.program import Array, Indices, Leaf, Program
 
 # A coordinate much smaller than the rest of its leaf gets a step between its own scale and the leaf's (the geometric
 # mean): log wants the first, sin the second, and both can live with the middle. Below this fraction of the leaf's
@@ -46,6 +46,16 @@ def scales(point: Array, inputs: tuple[Leaf, ...]) -> Array:
 def coordinate_steps(program: Program) -> Array:
     """The first step for every single coordinate: a power of two."""
     return _powers(program.point, program.inputs, step_exponent(program))
+
+
+def room(program: Program) -> Indices:
+    """log2 of how much longer the scale of its leaf is than a coordinate's own."""
+    result = np.zeros(program.point.size, dtype=np.intp)
+    own = np.frexp(scales(program.point, program.inputs))[1]
+    for leaf in program.inputs:
+        typical = np.frexp(rms(program.point[leaf.span]))[1]
+        np.maximum(typical - own[leaf.span], 0, out=result[leaf.span])
+    return result
 
 
 def fixed_steps(program: Program, step: float) -> Array:

@@ -6,6 +6,7 @@ Whoever makes a call hands over tensors that it no longer needs: the function ma
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 import numpy as np
@@ -28,6 +29,7 @@ class Call(Protocol):
     inputs: Layout
     forms: Forms
     modules: tuple[torch.nn.Module, ...]
+    reading: Callable[[], AbstractContextManager[object]] | None  # a scope that calls and reverse passes are made in
 
     @property
     def outputs(self) -> Layout:
@@ -76,6 +78,7 @@ class UserCall:
         self._template: list[Any] = [value.detach() if isinstance(value, torch.Tensor) else value for value in fixed]
         self._copied = [slot for slot, value in enumerate(fixed) if isinstance(value, (torch.Tensor, np.ndarray))]
         self.modules = tuple(fn.modules()) if isinstance(fn, torch.nn.Module) else ()
+        self.reading: Callable[[], AbstractContextManager[object]] | None = None
         self._outputs: _Outputs | None = None
         self._direct = _is_flat(self._tree, len(self._slots)) and not (
             self.modules or state or self.forms.by_input or self._arranged
@@ -135,8 +138,17 @@ class UserCall:
             return None
         if self._captured:
             raise Unsupported(self.forms.reason)
-        split = len(wide) - len(self._state)
-        return UserCall(self._fn, (self._tree, wide[:split]), wide[split:], self._wanted, self._meaning)
+        return self._of(wide)
+
+    def read_by(self, reading: Callable[[], AbstractContextManager[object]]) -> UserCall:
+        """The same call, to be made in a scope."""
+        call = self._of(self._named)
+        call.reading = reading
+        return call
+
+    def _of(self, named: Sequence[tuple[str, Any]]) -> UserCall:
+        split = len(named) - len(self._state)
+        return UserCall(self._fn, (self._tree, named[:split]), named[split:], self._wanted, self._meaning)
 
     def as_given(self, leaves: Tensors) -> Tensors:
         """The same with these very tensors for the input leaves, whatever their strides."""

@@ -112,6 +112,8 @@ def _tangent(value: torch.Tensor) -> torch.Tensor | None:
 def unsupported_in_double() -> Iterator[None]:
     try:
         yield
+    except Unsupported:
+        raise
     except Exception as error:
         raise Unsupported(f"does not run in float64: {type(error).__name__}: {first_line(error)}") from error
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any
 
@@ -14,33 +15,42 @@ from gradproof.streams import NumpyStream
 
 class Modes:
     """A reusable, nestable scope: grad mode, default dtype and training flags are what they were on the way out,
-    whatever the way out is. Enough around a function that draws no random numbers, inside of a `Purity`."""
+    whatever the way out is. Enough around a function that draws no random numbers, inside of a `Purity`. `reading`
+    makes one more scope to be in meanwhile."""
 
-    __slots__ = ("_flags", "_modules")
+    __slots__ = ("_flags", "_modules", "_reading")
 
-    def __init__(self, modules: Sequence[torch.nn.Module] = ()) -> None:
+    def __init__(
+        self,
+        modules: Sequence[torch.nn.Module] = (),
+        reading: Callable[[], AbstractContextManager[object]] | None = None,
+    ) -> None:
         self._modules = tuple(modules)
+        self._reading = reading
         self._flags: list[tuple[Any, ...]] = []
 
     def __enter__(self) -> None:
-        inference = None
+        inner: list[AbstractContextManager[object]] = []
         if torch.is_inference_mode_enabled():
-            inference = torch.inference_mode(mode=False)
-            inference.__enter__()
+            inner.append(torch.inference_mode(mode=False))
+        if self._reading is not None:
+            inner.append(self._reading())
+        for one in inner:
+            one.__enter__()
         training = [module.training for module in self._modules]
-        self._flags.append((torch.is_grad_enabled(), torch.get_default_dtype(), training, inference))
+        self._flags.append((torch.is_grad_enabled(), torch.get_default_dtype(), training, inner))
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        grad, dtype, training, inference = self._flags.pop()
+        grad, dtype, training, inner = self._flags.pop()
         torch._C._set_grad_enabled(grad)
         if torch.get_default_dtype() is not dtype:
             torch.set_default_dtype(dtype)
         for module, flag in zip(self._modules, training, strict=True):
             module.training = flag
-        if inference is not None:
-            inference.__exit__(None, None, None)
+        for one in reversed(inner):
+            one.__exit__(None, None, None)
 
 
 class Purity(Modes):
@@ -48,8 +58,12 @@ class Purity(Modes):
 
     __slots__ = ("_random",)
 
-    def __init__(self, modules: Sequence[torch.nn.Module] = ()) -> None:
-        super().__init__(modules)
+    def __init__(
+        self,
+        modules: Sequence[torch.nn.Module] = (),
+        reading: Callable[[], AbstractContextManager[object]] | None = None,
+    ) -> None:
+        super().__init__(modules, reading)
         self._random: list[tuple[torch.Tensor, Any, NumpyStream]] = []
 
     def __enter__(self) -> None:

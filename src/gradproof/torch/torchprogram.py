@@ -16,8 +16,9 @@ from gradproof.torch.gradientcall import GradientCall
 from gradproof.torch.graph import Graph, forwardless, trace
 from gradproof.torch.leaves import rows_of
 from gradproof.torch.looping import evaluate_each, gives
-from gradproof.torch.modes import forward, forward_along, refuse_others, reverse, unsupported_in_double
+from gradproof.torch.modes import forward, forward_along, reverse, unsupported_in_double
 from gradproof.torch.purity import Modes, Purity, move_on, streams
+from gradproof.torch.widening import in_double
 
 # Fewer rows than this run one by one: a batch of calls costs as much as some of them, one of reverse passes as one.
 FEW, TWO = 8, 2
@@ -32,7 +33,7 @@ class TorchProgram:
         self.tally = tally
         self._parent = parent
         self._point = point
-        self.whole = Purity(call.modules)  # around all that is done with the program
+        self.whole = Purity(call.modules, call.reading)  # around all that is done with the program
         self.scope: Modes = self.whole  # whoever uses the graph or the call does it in this scope
         self.raised: Exception | None = None  # by the function, at a perturbed point
         self._graph_note = ""
@@ -46,7 +47,7 @@ class TorchProgram:
             self._trace()
             self._streams = streams(call.inputs.devices) if self.whole.moved() else ()
         if not self._streams:
-            self.scope = Modes(call.modules)
+            self.scope = Modes(call.modules, call.reading)
         self.inputs: tuple[Leaf, ...] = call.inputs.leaves
         self.outputs: tuple[Leaf, ...] = call.outputs.leaves
         self.skipped: tuple[Skipped, ...] = call.skipped
@@ -204,10 +205,7 @@ class TorchProgram:
         call = self.call.widened()
         if call is None:
             return self
-        with unsupported_in_double():
-            wide = TorchProgram(call, self.name, self._point, self.tally)
-        refuse_others(self.outputs, wide.outputs)
-        return wide
+        return in_double(call, lambda wide: TorchProgram(wide, self.name, self._point, self.tally), self.outputs)
 
     def _refuse_dead_ends(self) -> None:
         """Only the graph of a gradient can have them."""
