@@ -268,6 +268,15 @@ def test_a_region_holds_what_it_is_said_to_hold() -> None:
         assert text in found.sentence
 
 
+def test_a_factor_close_to_one_is_told_from_it() -> None:
+    numeric = np.diag(draw(20))
+    analytic = numeric.copy()
+    analytic[3, 3] *= 1.0001
+    found = recognise(exhibit(analytic, numeric, (20,), (20,)))
+    assert found is not None
+    assert "at args[0][3], where it is 1.0001 times what it should be" in found.sentence
+
+
 def test_elements_wrong_here_and_there_are_no_region() -> None:
     x = np.linspace(-1.0, 1.0, 20)
     chosen = np.isin(np.arange(20), [1, 4, 9, 10, 16])

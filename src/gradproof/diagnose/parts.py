@@ -237,7 +237,8 @@ def _how(exhibit: Exhibit) -> str:
         return ", where it is zero"
     if abs(ratio + 1) < 1e-4:
         return ", where it has the wrong sign"
-    return f", where it is {ratio:.4g} times what it should be"
+    digits = 4 if abs(ratio - 1) > 5e-4 else 7  # "1 times" would say nothing
+    return f", where it is {ratio:.{digits}g} times what it should be"
 
 
 def _hint(exhibit: Exhibit, code: str, wrong: int) -> str:
