@@ -258,6 +258,14 @@ def test_what_cannot_be_resolved_says_what_would_decide() -> None:
     assert check(bound_to(F32, sine(lambda x: 1.01 * x.cos())), x, tolerance=tolerance).verdict is WRONG
 
 
+@pytest.mark.parametrize("steps", [1, 8])
+def test_a_quantiser_in_float32_is_not_accused_of_its_zeros(steps: int) -> None:
+    kernel = bound_to(F32, lambda x: (x * steps).round() / steps)
+    for seed in range(12):
+        result = check(kernel, 4 * draw(6, dtype=F32, seed=seed), modes="reverse", seed=seed)
+        assert result.verdict in (RIGHT, UNDECIDED), result
+
+
 def test_half_precision_resolves_nothing_by_its_own_differences() -> None:
     assert check(bound_to(F16, torch.sin), draw(6, dtype=F16)).verdict is UNDECIDED
     assert check(bound_to(F16, sine(lambda x: 2 * x.cos())), draw(6, dtype=F16)).verdict is WRONG

@@ -22,16 +22,20 @@ CHUNK = 2**20
 # log2 of the largest step there is, and of those between the usual ones.
 HIGHEST = 12
 HALFWAY = (2, 6, 10)
+# Roundings that a computation in the format may add up to.
+SOME = 32.0
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """`values` maps rows of points to rows of M numbers; `floor` is the least error each of them can have. `seen` maps
-    points to those that the program really sees, in its own format; None where they are the same."""
+    """`values` maps rows of points to rows of M numbers; `floor` is the least error each of them can have, `coarse`
+    that of a computation in float32, or some roundings of the format if it is no wider. `seen` maps points to those
+    that the program really sees, in its own format; None where they are the same."""
 
     point: Array
     value: Array
     floor: Array
+    coarse: Array
     values: Callable[[Array], Array]
     rows: int  # how many points to evaluate at a time
     exact: Callable[[Array], Estimate | None] | None = None  # derivatives by the complex step, where it may be used
@@ -54,6 +58,7 @@ def field_of(program: Program, step: ComplexStep | None = None) -> Field:
         program.point,
         program.value,
         floor,
+        _coarse(program) * floor,
         program.values,
         _rows(program),
         None if step is None else step.slopes,
@@ -68,6 +73,7 @@ def only(field: Field, outputs: NDArray[np.intp]) -> Field:
         field.point,
         field.value[outputs],
         field.floor[outputs],
+        field.coarse[outputs],
         lambda points: field.values(points)[:, outputs],
         field.rows,
         _then(field.exact, lambda found: Estimate.smooth(found.value[:, outputs], found.bar[:, outputs])),
@@ -113,11 +119,13 @@ def _combined(program: Program, parts: Sequence[tuple[slice, Array]], step: Comp
         bars = [rows_weighed(found.bar[:, span], np.abs(weights)) for span, weights in parts]
         return Estimate.smooth(np.stack(sums, axis=1), np.stack(bars, axis=1))
 
+    floor = roundoff * np.sqrt(np.array([dot(one, one) for one in terms]))
     return Field(
         program.point,
         # Summed as the rows are: outputs that do not change must not seem to.
         np.array([rows_weighed(program.value[None, span], weights)[0] for span, weights in parts]),
-        roundoff * np.sqrt(np.array([dot(one, one) for one in terms])),
+        floor,
+        _coarse(program) * floor,
         values,
         _rows(program),
         None if step is None else _then(step.slopes, combined),
@@ -137,6 +145,12 @@ def _then(
         return None if found is None else change(found)
 
     return changed
+
+
+def _coarse(program: Program) -> float:
+    """One rounding of float32 in terms of those of the format; or some of its own, if they are not finer."""
+    own = precision.coarsest(program.outputs).roundoff
+    return max(precision.SINGLE.roundoff / own, SOME)
 
 
 def _ladder(program: Program) -> tuple[int | Indices, tuple[int, ...]]:

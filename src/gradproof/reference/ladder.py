@@ -11,7 +11,6 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from gradproof.precision import DOUBLE, SINGLE
 from gradproof.program import Array
 from gradproof.reference.complexstep import sharpened
 from gradproof.reference.estimate import Estimate, Goal, Kind
@@ -29,8 +28,8 @@ NEIGHBOURS = (4, -4, -8)
 FEW_ROUNDINGS = 64.0
 # A residual of several terms, each rounded, in units of the floor.
 ROUNDED = 16.0
-# Stairs this high, relative to the value, do not come from a computation in float32.
-QUANTISED = 2.0**-23
+# Stairs this high, in units of what `Field.coarse` says, do not come from a computation in float32.
+QUANTISED = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +145,7 @@ def _walk_alike(
             return
         goal = question.goal.of_rows(rows)
         rungs += [_rung(question.field, question.displacements[rows], exponent) for exponent in stretch]
-        chosen = _choose(rungs, goal)
+        chosen = _choose(rungs, goal, question.field.coarse)
         result.put(rows, chosen)
         # A kink is only believed when it stays one down to the smallest step.
         settled = goal.met(chosen.value, chosen.bar) & ((chosen.kind == Kind.SMOOTH) | (chosen.kind == Kind.NEAR))
@@ -164,16 +163,16 @@ def _rung(field: Field, displacements: Array, exponent: int) -> Rung:
 
 
 @np.errstate(invalid="ignore", over="ignore", divide="ignore")
-def _choose(rungs: Sequence[Rung], goal: Goal) -> Estimate:
+def _choose(rungs: Sequence[Rung], goal: Goal, coarse: Array) -> Estimate:
     ordered = sorted(rungs, key=lambda rung: rung.exponent)
-    noise = noise_level(ordered)
+    noise = noise_level(ordered, coarse)
     value, bar = _believed(ordered, noise.level, noise.steady)
     pairs = [(rung.exponent, rung.slopes) for rung in ordered]
     plain = classify(Estimate.smooth(value, bar), ~goal.met(value, bar), pairs)
     if not noise.stairs.any():
         return plain
     across = _believed(ordered, noise.height, noise.stairs)
-    return _on_flat_stairs(_on_stairs(plain, across, noise.stairs), across[0], noise, ordered)
+    return _on_flat_stairs(_on_stairs(plain, across, noise.stairs), across[0], noise, ordered, coarse)
 
 
 def _believed(ordered: Sequence[Rung], level: Array, steady: NDArray[np.bool_]) -> tuple[Array, Array]:
@@ -200,12 +199,10 @@ def _on_stairs(tread: Estimate, across: tuple[Array, Array], stairs: NDArray[np.
     )
 
 
-def _on_flat_stairs(found: Estimate, slope: Array, noise: Noise, ordered: Sequence[Rung]) -> Estimate:
+def _on_flat_stairs(found: Estimate, slope: Array, noise: Noise, ordered: Sequence[Rung], coarse: Array) -> Estimate:
     """Treads that are flat and higher than any rounding make a quantiser, of which zero is a valid slope as well."""
     still = np.logical_or.reduce([rung.unchanged for rung in ordered if rung.exponent <= -8])
-    # The floor of a rung, taken back to the size of the value.
-    size = ordered[0].floor * 2.0 ** ordered[0].exponent / (PER_STEP * FLOOR_FACTOR * DOUBLE.roundoff)
-    flat = noise.stairs & still & (noise.height > QUANTISED * size) & (found.kind != Kind.STAIRS)
+    flat = noise.stairs & still & (noise.height > QUANTISED * coarse) & (found.kind != Kind.STAIRS)
     flat &= np.isfinite(found.bar) & (np.abs(slope) > found.bar) & (found.spread == 0)
     if not flat.any():
         return found
@@ -227,7 +224,7 @@ class Noise:
     stairs: NDArray[np.bool_]
 
 
-def noise_level(ordered: Sequence[Rung]) -> Noise:
+def noise_level(ordered: Sequence[Rung], coarse: Array) -> Noise:
     """The noise of the function values, as the rungs saw it.
 
     Rounding inside the function (1 + x - 1) makes stairs: over small steps nothing changes, and that must not count as
@@ -247,7 +244,7 @@ def noise_level(ordered: Sequence[Rung]) -> Noise:
     # Stairs so wide that even the first look stays on one of them are taken for what they are: flat.
     near = (valid & (exponents <= 0)).any(axis=0)
     still = ordered[0].unchanged & ordered[min(1, len(ordered) - 1)].unchanged
-    idle = still & (~_growing(seen, exponents) | _below_float32(ordered, last))
+    idle = still & (~_growing(seen, exponents) | _below_float32(ordered, last, coarse))
     steady = near & (~(rise > 0.5 * run) | idle)
     taken = np.where(steady, total, np.minimum(total, 3))
     small = np.sort(np.where(valid & (count <= taken), seen, np.nan), axis=0)
@@ -255,15 +252,13 @@ def noise_level(ordered: Sequence[Rung]) -> Noise:
     return Noise(np.nan_to_num(middle), steady, *_stairs(seen, exponents, ~near & idle))
 
 
-def _below_float32(ordered: Sequence[Rung], last: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _below_float32(ordered: Sequence[Rung], last: NDArray[np.bool_], coarse: Array) -> NDArray[np.bool_]:
     """Where even the largest step that changes anything changes it by some roundings of float32 alone, which is the
     format that functions round to inside: a plateau that ends there is none."""
     # A change that is the same up and down makes no slope.
     both = [(np.abs(rung.slopes.central) * 2.0**rung.exponent, rung.slopes.sigma) for rung in ordered]
     changes = np.stack([np.fmax(*one) for one in both])
-    floor = ordered[0].floor * 2.0 ** ordered[0].exponent / (PER_STEP * FLOOR_FACTOR)
-    resolved = FEW_ROUNDINGS * floor * (SINGLE.roundoff / DOUBLE.roundoff)
-    return np.asarray(np.where(last, changes, 0.0).max(axis=0) <= resolved)
+    return np.asarray(np.where(last, changes, 0.0).max(axis=0) <= FEW_ROUNDINGS * coarse)
 
 
 def _growing(seen: Array, exponents: Array) -> NDArray[np.bool_]:
