@@ -62,6 +62,12 @@ def entry_tolerance(numeric: Array, scale: float | Array, tolerance: Tolerance) 
     return result
 
 
+def tolerance_of_one(numeric: float, scale: float, tolerance: Tolerance) -> float:
+    """The same for a single entry."""
+    of_block = min(tolerance.of_block * scale, tolerance.ceiling)
+    return max(abs(numeric) * tolerance.relative, of_block) + tolerance.absolute
+
+
 @dataclass(frozen=True, slots=True)
 class Judgement:
     """The entries of a block that are wrong, and those that cannot be told."""

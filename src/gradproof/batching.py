@@ -45,7 +45,7 @@ class Way:
         at the ends."""
         picked, first = _picked(rows), guests[1:2]
         results = np.empty((len(rows) + len(guests), into.shape[1]))
-        self.run(np.concatenate([first, rows[:picked], guests[:1], rows[picked:], guests[2:]]), results)
+        self.run(np.concatenate((first, rows[:picked], guests[:1], rows[picked:], guests[2:])), results)
         start = len(first)
         into[:picked] = results[start : start + picked]
         into[picked:] = results[start + picked + 1 : start + 1 + len(rows)]
@@ -207,13 +207,13 @@ class Lane:
             guest, first, last = found
             if not (like(found) and agree(first, last, self.roundoff)):
                 return False
-            if not np.array_equal(guest, first, equal_nan=True):
+            if not same(guest, first):
                 return True
             alone = np.empty((1, first.size))
             work.each(away[None].copy(), alone)
             return agree(first, alone[0], self.roundoff)
 
-        return np.stack([known.row, away, away]), holds
+        return np.array([known.row, away, away]), holds
 
     def works(self, point: Array, width: int, work: Work) -> bool:
         """Whether batches work; a few points near this one are tried if nobody has asked yet."""
@@ -238,13 +238,18 @@ class Lane:
 
 def agree(batched: Array, alone: Array, roundoff: float) -> bool:
     """Equal within rounding, at the scale of the largest entry; NaN agrees with NaN, and infinities with their like."""
-    if np.array_equal(batched, alone, equal_nan=True):
+    if same(batched, alone):
         return True
     finite = np.isfinite(alone)
     if not np.array_equal(batched[~finite], alone[~finite], equal_nan=True):
         return False
     scale = float(np.max(np.abs(alone[finite]), initial=0.0))
     return bool(np.all(np.abs(batched[finite] - alone[finite]) <= 64 * roundoff * scale))
+
+
+def same(one: Array, other: Array) -> bool:
+    """Bit by bit, and NaN is like NaN. Of the same shape, and mostly the same indeed."""
+    return bool((one == other).all()) or np.array_equal(one, other, equal_nan=True)
 
 
 def _picked(rows: Array) -> int:

@@ -178,17 +178,16 @@ def _own_contracts(task: Task, program: Metered, settings: Settings) -> Kept:
     """Those of the program's framework, which are about the rule itself: the first order says it all."""
     if task.order > 1 or "reverse" not in task.modes or HERE.issuperset(settings.contracts):
         return Kept()
-    # A stream of its own: what else is drawn does not depend on the contracts.
-    generator = np.random.default_rng((settings.seed, 0))
     rule = program.rule
     suite = suite_of(rule)
     reach: Reach = "point" if settings.bounds or settings.spaces else "anywhere"
+    seed = (settings.seed, 0)
+    terms = Terms(settings.contracts, task.tolerance, settings.nondet_tol, seed, program.affords, reach)
     try:
         if suite is not None:
-            terms = Terms(settings.contracts, task.tolerance, settings.nondet_tol, generator, program.affords, reach)
             return suite(rule, terms)
         if "repeatable" in settings.contracts:
-            return Kept(check_pulls(program, generator, settings.nondet_tol))
+            return Kept(check_pulls(program, terms.generator, settings.nondet_tol))
     except (BudgetSpent, Unsupported) as missing:
         return Kept(notes=(f"contracts left out: {missing}",))
     return Kept()
@@ -224,7 +223,8 @@ def _exhaustive(task: Task, settings: Settings) -> Gathered:
         except Unsupported as missing:
             findings += (_missing(mode, missing, settings),)
     gathered = exhaustive.gather(task, analytic, findings)
-    return replace(gathered.with_findings(_between_modes(task, analytic, gathered)), jacobians=analytic)
+    findings = _between_modes(task, analytic, gathered) + gathered.findings
+    return Gathered(gathered.comparisons, findings, gathered.power, analytic)
 
 
 def _between_modes(task: Task, analytic: dict[str, Array], gathered: Gathered) -> tuple[Finding, ...]:

@@ -62,7 +62,11 @@ class Leaf:
         if self.is_complex:
             offset, imaginary = divmod(offset, 2)
             part = "imag" if imaginary else "real"
-        return Spot(self.path, tuple(int(i) for i in np.unravel_index(offset, self.shape)), part)
+        index: list[int] = []
+        for extent in reversed(self.shape):
+            offset, place = divmod(offset, extent)
+            index.append(place)
+        return Spot(self.path, tuple(reversed(index)), part)
 
     def coordinate(self, spot: Spot) -> int:
         """The reverse: where a named entry of this leaf stands in the whole vector."""

@@ -52,8 +52,8 @@ class Tolerance:
     ceiling: float = float("inf")
 
     def __post_init__(self) -> None:
-        given: dict[str, object] = {"relative": self.relative, "absolute": self.absolute, "block": self.block or 0.0}
-        for name, value in given.items():
+        given: tuple[object, ...] = (self.relative, self.absolute, self.block or 0.0)
+        for name, value in zip(("relative", "absolute", "block"), given, strict=True):
             if not (isinstance(value, (int, float)) and 0 <= value < float("inf")):
                 raise UsageError(f"{name} tolerance must be a finite number >= 0, got {value!r}")
 

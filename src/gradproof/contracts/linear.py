@@ -47,7 +47,8 @@ def loudness(program: Program) -> Loudness:
 
 def combination(count: int, generator: np.random.Generator) -> Array:
     """Coefficients of different size and sign, in a random order that repeats."""
-    return np.resize(generator.permuted(SIZES) * SIGNS, count)
+    drawn = generator.permuted(SIZES) * SIGNS
+    return np.asarray(drawn[np.arange(count) % drawn.size])
 
 
 def check_linear(

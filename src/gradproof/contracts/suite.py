@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -15,16 +16,22 @@ from gradproof.settings import CONTRACTS, Tolerance
 Reach = Literal["anywhere", "point"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Terms:
-    """Which contracts, how much may differ, whether so many more calls can be paid for, and where they may be."""
+    """Which contracts, how much may differ, what random numbers are drawn from, whether so many more calls can be paid
+    for, and where they may be."""
 
     names: tuple[str, ...]
     tolerance: Tolerance
     nondet_tol: float
-    generator: np.random.Generator
+    seed: tuple[int, ...]
     affords: Callable[[int], bool] = lambda _: True
     reach: Reach = "anywhere"
+
+    @cached_property
+    def generator(self) -> np.random.Generator:
+        """A stream of its own: what else is drawn does not depend on the contracts. Most draw nothing from it."""
+        return np.random.default_rng(self.seed)
 
     @property
     def by_hand(self) -> bool:

@@ -35,7 +35,8 @@ def rows(task: Task) -> tuple[Array, tuple[Finding, ...]]:
         narrow = coarsest(program.inputs) is not DOUBLE
         size = np.sqrt(rows_dot(jacobian**2, mixed**2)) if narrow else None
         findings = check_linear(program, mixed, alone, expected, task.tolerance, task.nondet_tol, size)
-        if not findings:
+        # A power of two changes no digit of what is linear: mostly, the quiet pull is the loud one, only smaller.
+        if not (findings or np.array_equal(every.more[0], quiet * alone)):
             quietly = None if size is None else quiet * size
             findings = check_linear(
                 program, quiet * mixed, every.more[0], quiet * expected, task.tolerance, task.nondet_tol, quietly

@@ -6,11 +6,8 @@ The numbers themselves are put together when somebody asks for them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 
-import numpy as np
-
-from gradproof.agreement import entry_tolerance
+from gradproof.agreement import entry_tolerance, tolerance_of_one
 from gradproof.evidence.gathered import Gathered, Task
 from gradproof.evidence.glanced import Glanced, largest
 from gradproof.norms import rms
@@ -38,39 +35,38 @@ class Deferred:
 def gather_sure(task: Task, analytic: dict[str, Array], glanced: Glanced, findings: tuple[Finding, ...]) -> Gathered:
     comparisons = []
     worst, relative = 0.0, 0.0
-    numbered = {id(jacobian): jacobian for jacobian in analytic.values()}
-    strongest = cache(lambda number, *pair: _strongest(task, numbered[number], glanced, pair))
+    pairs = [(output, leaf) for output in task.program.outputs for leaf in task.program.inputs]
+    tops: dict[int, list[Entry | None]] = {}  # one Jacobian may serve for two modes
     for mode, jacobian in analytic.items():
-        for output in task.program.outputs:
-            for leaf in task.program.inputs:
-                top = strongest(id(jacobian), output, leaf)
-                if top is not None and top.numeric:
-                    error = top.tolerance + glanced.widest(leaf, output, abs(top.analytic))
-                    if error / abs(top.numeric) >= relative:
-                        worst, relative = error, error / abs(top.numeric)
-                comparisons.append(
-                    Comparison(
-                        order=task.order,
-                        mode=mode,
-                        output=output,
-                        input=leaf,
-                        scope="entries",
-                        source=Deferred(jacobian, glanced, task.tolerance, leaf.span, output.span),
-                        verdict=Verdict.RIGHT,
-                        entries=leaf.size * output.size,
-                        strongest=top,
-                    )
+        if id(jacobian) not in tops:
+            tops[id(jacobian)] = [_strongest(task, jacobian, glanced, *pair) for pair in pairs]
+        for (output, leaf), top in zip(pairs, tops[id(jacobian)], strict=True):
+            if top is not None and top.numeric:
+                error = top.tolerance + glanced.widest(leaf, output, abs(top.analytic))
+                if error / abs(top.numeric) >= relative:
+                    worst, relative = error, error / abs(top.numeric)
+            comparisons.append(
+                Comparison(
+                    order=task.order,
+                    mode=mode,
+                    output=output,
+                    input=leaf,
+                    scope="entries",
+                    source=Deferred(jacobian, glanced, task.tolerance, leaf.span, output.span),
+                    verdict=Verdict.RIGHT,
+                    entries=leaf.size * output.size,
+                    strongest=top,
                 )
+            )
     return Gathered(tuple(comparisons), findings, Power(worst, relative, 1.0) if relative > 0 else None)
 
 
-def _strongest(task: Task, jacobian: Array, glanced: Glanced, pair: tuple[Leaf, Leaf]) -> Entry | None:
+def _strongest(task: Task, jacobian: Array, glanced: Glanced, output: Leaf, leaf: Leaf) -> Entry | None:
     """The largest derivative of a block, both ways; None if the block is empty or all zero."""
-    output, leaf = pair
     found = largest(jacobian, leaf, output)
     if found is None:
         return None
     i, j = found
     value, bar = glanced.at(leaf, i, j)
-    tolerance = entry_tolerance(np.array([value]), float(glanced.scales[leaf.path][j]), task.tolerance)
-    return Entry(Place(output.spot(j), leaf.spot(i)), float(jacobian[i, j]), value, bar, float(tolerance[0]))
+    tolerance = tolerance_of_one(value, float(glanced.scales[leaf.path][j]), task.tolerance)
+    return Entry(Place(output.spot(j), leaf.spot(i)), float(jacobian[i, j]), value, bar, tolerance)

@@ -42,20 +42,38 @@ def reverse(
     pairs = [(value, w) for value, w in zip(values, cotangents, strict=True) if value.requires_grad and w is not None]
     if not pairs:
         return [None] * len(points)
-    kept = [value for value, _ in pairs]
+    kept, given = zip(*pairs, strict=True)
 
     def pull(given: Sequence[torch.Tensor]) -> Sequence[torch.Tensor | None]:
-        return torch.autograd.grad(
-            kept, points, given, create_graph=create_graph, retain_graph=retain_graph, allow_unused=True
-        )
+        return _gradients(kept, tuple(points), tuple(given), create_graph, retain_graph)
 
     try:
-        given = [w for _, w in pairs]
         return list(at_once_in_autograd(pull, given) if batched else pull(given))
     except (NotImplementedError, RuntimeError) as error:
         if _NO_REVERSE.search(str(error)):
             raise Unsupported(first_line(error)) from error
         raise
+
+
+def _gradients(
+    values: tuple[torch.Tensor, ...],
+    points: tuple[torch.Tensor, ...],
+    cotangents: tuple[torch.Tensor, ...],
+    create_graph: bool,  # noqa: FBT001  in the words of torch
+    retain_graph: bool,  # noqa: FBT001
+) -> Sequence[torch.Tensor | None]:
+    """`torch.autograd.grad`, without the questions that it asks about its arguments, which take longer than the pass
+    through a small graph: here they are tensors, of matching shapes."""
+    engine = getattr(torch.autograd.graph, "_engine_run_backward", None)  # as of torch 2.13
+    allow_unused = True
+    if engine is not None and all(type(one) is torch.Tensor for one in (*values, *points)):
+        found: Sequence[torch.Tensor | None] = engine(
+            values, cotangents, retain_graph, create_graph, points, allow_unused, accumulate_grad=False
+        )
+        return found
+    return torch.autograd.grad(
+        values, points, cotangents, create_graph=create_graph, retain_graph=retain_graph, allow_unused=allow_unused
+    )
 
 
 def forward(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 
 import numpy as np
@@ -46,6 +47,8 @@ class TorchProgram:
         with self.whole:
             self._trace()
             self._streams = streams(call.inputs.devices) if self.whole.moved() else ()
+        # Around what is only tried: where no random numbers are drawn, it leaves nothing behind.
+        self._shield: AbstractContextManager[None] = self.whole if self._streams else nullcontext()
         if not self._streams:
             self.scope = Modes(call.modules, call.reading)
         self.inputs: tuple[Leaf, ...] = call.inputs.leaves
@@ -115,7 +118,7 @@ class TorchProgram:
 
     def _work(self, way: str, many: Runner, each: Runner) -> Work:
         """Made anew each time: kept, it would hold the program, which then outlives its last user."""
-        return Work((Way(way, many),), each, self.scope)
+        return Work((Way(way, many),), each, self._shield)
 
     def values(self, points: Array) -> Array:
         rows = rows_of(points, self._point.size)
@@ -127,14 +130,12 @@ class TorchProgram:
     def repeated_value(self) -> Array:
         """One more plain call at the point. If the first one drew random numbers, every stream is moved on before it:
         each seam call starts from the same random state, so nothing else would show that the function is random."""
-        result = np.full((1, self.value.size), np.nan)
+        result = np.empty(self.value.size)
         with self.scope:
             move_on(self._streams)
-            if self._quiet is None:
-                self._quiet = self._same_without_graph(result[0])
-            if not self._quiet or np.isnan(result[0]).any():
-                self._values_each(self._point[None].copy(), result)
-        return result.reshape(self.value.shape)
+            if self._quiet is not None or not self._same_without_graph(result):
+                self._values_each(self._point[None].copy(), result[None])
+        return result
 
     def pull(self, cotangents: Array) -> Array:
         rows = rows_of(cotangents, self.value.size)
@@ -157,7 +158,7 @@ class TorchProgram:
         try:
             with self.scope, torch.enable_grad():
                 ways = (Way("vmap", self._push_many), Way("vmap of the tangents", self._push_tangents))
-                self._lanes["push"].run(rows, result, Work(ways, self._push_each, self.scope))
+                self._lanes["push"].run(rows, result, Work(ways, self._push_each, self._shield))
         except Unsupported as unsupported:
             self._no_push = unsupported
             raise
@@ -223,19 +224,20 @@ class TorchProgram:
 
     def _values_each(self, rows: Array, into: Array) -> None:
         if self._quiet is None:
-            self._quiet = self._same_without_graph(np.empty(self.value.size))
+            self._same_without_graph(np.empty(self.value.size))
         failed = evaluate_each(self.call, rows, into, "without" if self._quiet else "with")
         self.tally.evaluations += len(rows)
         self.raised = self.raised or failed
 
     def _same_without_graph(self, value: Array) -> bool:
         """See `gives`; `value` gets what it gives."""
-        rows = self._point[None]
-        if self._lanes["values"].most > 1:
-            rows = np.concatenate([np.full_like(rows, np.nan), rows])
+        rows = np.empty((2 if self._lanes["values"].most > 1 else 1, self._point.size))
+        rows[0] = np.nan
+        rows[-1] = self._point
         self.tally.evaluations += 1
-        with self.scope:
-            return gives(self.call, rows, self.value, value)
+        with self._shield:
+            self._quiet = gives(self.call, rows, self.value, value)
+        return self._quiet
 
     def _pull_many(self, rows: Array, into: Array) -> None:
         if not self._reusable:

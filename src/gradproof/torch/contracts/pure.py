@@ -10,14 +10,15 @@ from typing import Any
 from gradproof.program import Spot
 from gradproof.result import Finding, Place, Verdict
 from gradproof.torch.contracts.subject import Subject, rule_name
+from gradproof.torch.torchprogram import TorchProgram
 
 
 def check_pure(subject: Subject) -> tuple[Finding, ...]:
-    return _forward(subject) or _backward(subject)
+    return check_inputs(subject.program) or _backward(subject)
 
 
-def _forward(subject: Subject) -> tuple[Finding, ...]:
-    program = subject.program
+def check_inputs(program: TorchProgram) -> tuple[Finding, ...]:
+    """What the function itself writes into."""
     if not program.traced.overwritten:
         return ()
     leaf = program.inputs[program.traced.overwritten[0]]

@@ -67,8 +67,7 @@ class Subject:
 
     @cached_property
     def written(self) -> tuple[Any, ...]:
-        """The nodes of the graph that are no operators of torch's own: custom Functions, and those of extensions."""
-        return tuple(node for node in self.program.traced.nodes if is_written(node))
+        return written_rules(self.program)
 
     @property
     def gradients(self) -> Gradients:
@@ -167,15 +166,21 @@ class Subject:
         return next((i for i, (one, other) in pairs if self.differ(one, other)), None)
 
 
+def written_rules(program: TorchProgram) -> tuple[Any, ...]:
+    """The nodes of the graph that are no operators of torch's own: custom Functions, and those of extensions."""
+    return tuple([node for node in program.traced.nodes if is_written(node)])
+
+
 def is_written(node: Any) -> bool:
     """Whether a rule is the work of somebody outside of torch. Its own Functions, such as those of compiled graphs and
     of checkpoints, are its own business."""
     name = node.name()
     if name.startswith(OPERATOR) or "CppNode" in name:
         return True
+    if not isinstance(node, torch.autograd.function.BackwardCFunction):
+        return False
     module = getattr(getattr(node, "_forward_cls", None), "__module__", "") or ""
-    own = module.split(".")[0] == "torch" and not module.startswith("torch.testing")
-    return isinstance(node, torch.autograd.function.BackwardCFunction) and not own
+    return module.split(".")[0] != "torch" or module.startswith("torch.testing")
 
 
 def rule_name(node: Any) -> str:

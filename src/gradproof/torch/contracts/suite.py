@@ -16,10 +16,10 @@ from gradproof.result import Finding, Verdict
 from gradproof.torch.contracts import registered, vmapped
 from gradproof.torch.contracts.attributes import check_attributes
 from gradproof.torch.contracts.layouts import check_layout
-from gradproof.torch.contracts.pure import check_pure
+from gradproof.torch.contracts.pure import check_inputs, check_pure
 from gradproof.torch.contracts.reentrant import check_repeatable
 from gradproof.torch.contracts.reusable import check_reusable
-from gradproof.torch.contracts.subject import Subject, slack_for
+from gradproof.torch.contracts.subject import Subject, slack_for, written_rules
 from gradproof.torch.contracts.subsets import MOST, check_subsets
 from gradproof.torch.contracts.undefined import check_undefined
 from gradproof.torch.torchprogram import TorchProgram
@@ -40,6 +40,7 @@ FIRST = ("pure", "repeatable", "reusable")
 # These need another point to call the function at.
 AWAY = ("reusable", "vmap")
 ONE_PULL = "contracts: those of one pull, because "
+NO_RULE = "the graph holds no custom rule"
 # For every function.
 ALWAYS = (
     Contract("pure", check_pure, lambda _: 2),
@@ -73,7 +74,7 @@ def _price_of_subsets(subject: Subject) -> int:
 def _enough(subject: Subject, terms: Terms) -> str:
     """Why the contracts of every function are enough."""
     if not subject.written:
-        return "the graph holds no custom rule"
+        return NO_RULE
     return "the program is large; name the others to have them" if subject.large and not terms.by_hand else ""
 
 
@@ -88,6 +89,8 @@ def _no_pull(subject: Subject) -> str:
 
 def check_contracts(program: TorchProgram, terms: Terms) -> Kept:
     """Hold the program to all of them that are wanted and apply. A contract that cannot be run says so in a note."""
+    if program.pulled_twice and not (terms.by_hand or written_rules(program)):
+        return Kept(check_inputs(program), (f"{ONE_PULL}{NO_RULE}",))
     wanted = [contract for contract in ALWAYS if contract.name in terms.names]
     special = [contract for contract in _for_rules(terms) if contract.name in terms.names]
     if not (wanted or special) or not any(value.requires_grad for value in program.traced.values):
@@ -95,8 +98,6 @@ def check_contracts(program: TorchProgram, terms: Terms) -> Kept:
     subject = Subject(
         program, terms.generator, slack_for(program, terms.tolerance.relative), terms.nondet_tol, terms.reach
     )
-    if program.pulled_twice and not (terms.by_hand or subject.written):
-        return Kept(check_pure(subject) if "pure" in terms.names else (), (f"{ONE_PULL}{_enough(subject, terms)}",))
     away = [contract.name for contract in special if contract.name in AWAY and terms.reach == "point"]
     findings: list[Finding] = []
     notes: list[str] = []
