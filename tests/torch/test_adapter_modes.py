@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -152,6 +153,18 @@ def test_modes_that_do_not_exist_are_unsupported() -> None:
     with pytest.raises(Unsupported, match="once_differentiable"):
         second.gradient(np.ones(2))
     np.testing.assert_allclose(program.pull(np.eye(2)), np.diag(2 * program.point))
+
+
+def test_a_missing_mode_keeps_no_vectors() -> None:
+    program, tangents = program_of(Once.apply, draw(2)), np.ones((1, 2))
+    kept = weakref.ref(tangents)
+    for _ in range(2):
+        try:
+            program.push(tangents)
+        except Unsupported as missing:
+            assert "must implement the jvp" in str(missing)  # noqa: PT017  pytest.raises would keep the frames itself
+    del tangents
+    assert kept() is None
 
 
 def test_the_users_own_errors_propagate() -> None:

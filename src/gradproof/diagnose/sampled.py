@@ -164,6 +164,7 @@ def _measured(task: Task, leaf: Leaf, output: Leaf, columns: Sequence[int]) -> d
             slope[~(seen.bend[k, output.span] <= limit)] = np.nan
             slope /= task.steps[column]
             lines[int(column) - leaf.start] = Line.of(slope)
+        del seen, slope, limit
     return lines
 
 

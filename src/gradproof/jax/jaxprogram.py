@@ -59,7 +59,7 @@ class JaxProgram:
         self.scope = scope
         self._origin = origin
         self._plain = plain
-        self._no_push: Unsupported | None = None
+        self._no_push = ""
         with scope:
             self._runs = Runs(call, point, tally, Shelf(call, scope.width), plain)
             values = self._runs.first()
@@ -146,13 +146,13 @@ class JaxProgram:
     def push(self, tangents: Array) -> Array:
         rows = rows_of(tangents, self.point.size)
         result = np.empty((len(rows), self.value.size))
-        if self._no_push is not None:
-            raise self._no_push
+        if self._no_push:
+            raise Unsupported(self._no_push)
         try:
             with self.scope:
                 self._lanes["push"].run(rows, result, self._runs.pushes(self.scope))
         except Unsupported as unsupported:
-            self._no_push = unsupported
+            self._no_push = str(unsupported)  # not itself: it holds on to the vectors of all calls that it came through
             raise
         self._lanes["push"].remember(rows, result)
         return result

@@ -28,14 +28,14 @@ SOME = 32.0
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """`values` maps rows of points to rows of M numbers; `floor` is the least error each of them can have, `coarse`
-    that of a computation in float32, or some roundings of the format if it is no wider. `seen` maps points to those
-    that the program really sees, in its own format; None where they are the same."""
+    """`values` maps rows of points to rows of M numbers; `floor` is the least error each of them can have, and a
+    computation in float32 has `coarser` times as much. `seen` maps points to those that the program really sees, in its
+    own format; None where they are the same."""
 
     point: Array
     value: Array
     floor: Array
-    coarse: Array
+    coarser: float
     values: Callable[[Array], Array]
     rows: int  # how many points to evaluate at a time
     exact: Callable[[Array], Estimate | None] | None = None  # derivatives by the complex step, where it may be used
@@ -43,6 +43,11 @@ class Field:
     # log2 of the largest step, relative to the first, maybe of each coordinate (N,); and of others than the usual ones.
     highest: int | Indices = HIGHEST
     between: tuple[int, ...] = ()
+
+    @property
+    def coarse(self) -> Array:
+        """The error of a computation in float32, or of some roundings of the format if it is no wider."""
+        return self.coarser * self.floor
 
     def limits(self, displacements: Array) -> Indices:
         """The same along each displacement (k,)."""
@@ -58,7 +63,7 @@ def field_of(program: Program, step: ComplexStep | None = None) -> Field:
         program.point,
         program.value,
         floor,
-        _coarse(program) * floor,
+        _coarser(program),
         program.values,
         _rows(program),
         None if step is None else step.slopes,
@@ -73,7 +78,7 @@ def only(field: Field, outputs: NDArray[np.intp]) -> Field:
         field.point,
         field.value[outputs],
         field.floor[outputs],
-        field.coarse[outputs],
+        field.coarser,
         lambda points: field.values(points)[:, outputs],
         field.rows,
         _then(field.exact, lambda found: Estimate.smooth(found.value[:, outputs], found.bar[:, outputs])),
@@ -119,13 +124,12 @@ def _combined(program: Program, parts: Sequence[tuple[slice, Array]], step: Comp
         bars = [rows_weighed(found.bar[:, span], np.abs(weights)) for span, weights in parts]
         return Estimate.smooth(np.stack(sums, axis=1), np.stack(bars, axis=1))
 
-    floor = roundoff * np.sqrt(np.array([dot(one, one) for one in terms]))
     return Field(
         program.point,
         # Summed as the rows are: outputs that do not change must not seem to.
         np.array([rows_weighed(program.value[None, span], weights)[0] for span, weights in parts]),
-        floor,
-        _coarse(program) * floor,
+        roundoff * np.sqrt(np.array([dot(one, one) for one in terms])),
+        _coarser(program),
         values,
         _rows(program),
         None if step is None else _then(step.slopes, combined),
@@ -147,7 +151,7 @@ def _then(
     return changed
 
 
-def _coarse(program: Program) -> float:
+def _coarser(program: Program) -> float:
     """One rounding of float32 in terms of those of the format; or some of its own, if they are not finer."""
     own = precision.coarsest(program.outputs).roundoff
     return max(precision.SINGLE.roundoff / own, SOME)

@@ -153,23 +153,22 @@ class TorchProgram:
     def push(self, tangents: Array) -> Array:
         rows = rows_of(tangents, self._point.size)
         result = np.empty((len(rows), self.value.size))
-        if self._no_push is not None:
-            raise self._no_push
+        if self._no_push:
+            raise Unsupported(self._no_push)
         try:
             with self.scope, torch.enable_grad():
                 ways = (Way("vmap", self._push_many), Way("vmap of the tangents", self._push_tangents))
                 self._lanes["push"].run(rows, result, Work(ways, self._push_each, self._shield))
         except Unsupported as unsupported:
-            self._no_push = unsupported
+            self._no_push = str(unsupported)  # not itself: it holds on to the vectors of all calls that it came through
             raise
         self._lanes["push"].remember(rows, result)
         return result
 
     @cached_property
-    def _no_push(self) -> Unsupported | None:
+    def _no_push(self) -> str:
         """Why there is no forward mode, as far as it is known."""
-        reason = self.call.forms.no_push or forwardless(self.traced.nodes)
-        return Unsupported(reason) if reason else None
+        return self.call.forms.no_push or forwardless(self.traced.nodes)
 
     def gradient(self, cotangent: Array) -> TorchProgram:
         self._refuse_dead_ends()
