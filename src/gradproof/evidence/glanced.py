@@ -80,11 +80,9 @@ def largest(jacobian: Array, leaf: Leaf, output: Leaf) -> tuple[int, int] | None
 
 def _top(block: Array) -> int:
     """Where the largest absolute value is, without copies of all of them."""
-    high, low = float(block.max()), float(block.min())
-    found = block == (high if high >= -low else low)
-    if high == -low:
-        found |= block == low
-    return int(np.argmax(found))
+    high, low = int(block.argmax()), int(block.argmin())
+    top, bottom = block.flat[high], -block.flat[low]
+    return min(high, low) if top == bottom else high if top > bottom else low
 
 
 def enough(task: Task, slope: Array, length: Array, scale: Array, unimportant: Array) -> Array:

@@ -28,8 +28,7 @@ def close_pushes(task: Task, known: Array) -> bool:
     pushed, claimed = task.program.push(groups.rows(amounts)), groups.sums(amounts, known)
     return all(
         _close(pushed[own, output.span], claimed[own, output.span], _granted(task, known, leaf, output))
-        for leaf in task.program.inputs
-        for own in [np.unique(groups.of[leaf.span])]
+        for leaf, own in zip(groups.leaves, groups.spans, strict=True)
         for output in task.program.outputs
     )
 

@@ -22,12 +22,16 @@ MEMBERS, LEAST = 64, 2
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """The group of every coordinate, and how many there are. No group mixes leaves, whose scales may be far apart; and
-    neighbours, of which functions often make more than a sum, are in different ones."""
+    """The groups of every leaf, in a row, and the group of every coordinate. No group mixes leaves, whose scales may be
+    far apart; and neighbours, of which functions often make more than a sum, are in different ones."""
 
     leaves: Sequence[Leaf]
+    spans: Sequence[slice]
     of: Indices
-    count: int
+
+    @property
+    def count(self) -> int:
+        return self.spans[-1].stop
 
     def rows(self, amounts: Array) -> Array:
         """How far each group moves the coordinates, (groups, N)."""
@@ -37,13 +41,21 @@ class Groups:
 
     def sums(self, amounts: Array, jacobian: Array) -> Array:
         """What a Jacobian (N, M) makes of these rows, (groups, M)."""
-        result, group = np.empty((self.count, jacobian.shape[1])), 0
-        for leaf in self.leaves:
-            own = number_of(leaf)
-            for first in range(leaf.start, leaf.start + own):
-                members = slice(first, leaf.stop, own)
-                np.matmul(amounts[members], jacobian[members], out=result[group])
-                group += 1
+        result = np.empty((self.count, jacobian.shape[1]))
+        for leaf, span in zip(self.leaves, self.spans, strict=True):
+            own = span.stop - span.start
+            for first in range(own):
+                members = slice(leaf.start + first, leaf.stop, own)
+                np.matmul(amounts[members], jacobian[members], out=result[span.start + first])
+        return result
+
+    def least(self, amounts: Array) -> Array:
+        """The smallest amount of each group, (groups,)."""
+        sizes, result = np.abs(amounts), np.empty(self.count)
+        for leaf, span in zip(self.leaves, self.spans, strict=True):
+            own = span.stop - span.start
+            for first in range(own):
+                result[span.start + first] = sizes[leaf.start + first : leaf.stop : own].min()
         return result
 
     def amounts(self, generator: np.random.Generator) -> Array:
@@ -55,12 +67,13 @@ class Groups:
 
 
 def groups_of(leaves: Sequence[Leaf]) -> Groups:
-    groups, count = np.empty(leaves[-1].stop, dtype=np.intp), 0
+    groups, spans, count = np.empty(leaves[-1].stop, dtype=np.intp), [], 0
     for leaf in leaves:
         own = number_of(leaf)
         groups[leaf.span] = count + np.arange(leaf.size) % max(own, 1)
+        spans.append(slice(count, count + own))
         count += own
-    return Groups(leaves, groups, count)
+    return Groups(leaves, spans, groups)
 
 
 def number_of(leaf: Leaf) -> int:

@@ -61,8 +61,8 @@ def glance_together(task: Task, field: Field, analytic: dict[str, Array]) -> Tog
     seen = glance(field, groups.rows(lengths), strictness)
     scales = block_scales(task, analytic)
     scale = np.empty_like(seen.slope)
-    for leaf in task.program.inputs:
-        scale[groups.of[leaf.span]] = scales[leaf.path]
+    for leaf, span in zip(groups.leaves, groups.spans, strict=True):
+        scale[span] = scales[leaf.path]
     length = np.sqrt(np.bincount(groups.of, lengths**2, count))[:, None]
     size = np.maximum(np.abs(seen.slope), scale * length)
     beyond = [seen.slope - groups.sums(lengths, jacobian) for jacobian in distinct(analytic)]
@@ -72,10 +72,8 @@ def glance_together(task: Task, field: Field, analytic: dict[str, Array]) -> Tog
     agreed = (apart <= seen.bar(size)) & (seen.bend <= SUSPICIOUS * size + BENT_BY_ROUNDING * seen.floor)
     if not agreed.all():
         return None
-    shortest = np.full(count, np.inf)
-    np.minimum.at(shortest, groups.of, np.abs(lengths))
     unseen = apart + seen.floor
-    least = shortest[:, None]
+    least = groups.least(lengths)[:, None]
     granted = enough(task, np.zeros_like(unseen), least, scale, unimportant_changes(task))
     if not (strictness.agree * scale * least + unseen <= granted).all():
         return None
