@@ -31,7 +31,7 @@ class Groups:
 
     @property
     def count(self) -> int:
-        return self.spans[-1].stop
+        return int(self.spans[-1].stop)
 
     def rows(self, amounts: Array) -> Array:
         """How far each group moves the coordinates, (groups, N)."""
