@@ -258,12 +258,29 @@ def test_what_cannot_be_resolved_says_what_would_decide() -> None:
     assert check(bound_to(F32, sine(lambda x: 1.01 * x.cos())), x, tolerance=tolerance).verdict is WRONG
 
 
-@pytest.mark.parametrize("steps", [1, 8])
+@pytest.mark.parametrize("steps", [1, 8, 30, 100, 300, 1000])
 def test_a_quantiser_in_float32_is_not_accused_of_its_zeros(steps: int) -> None:
-    kernel = bound_to(F32, lambda x: (x * steps).round() / steps)
+    def quantised(x: Tensor) -> Tensor:
+        return (x * steps).round() / steps
+
     for seed in range(12):
-        result = check(kernel, 4 * draw(6, dtype=F32, seed=seed), modes="reverse", seed=seed)
+        x = 4 * draw(6, dtype=F32, seed=seed)
+        result = check(bound_to(F32, quantised), x, modes="reverse", seed=seed)
         assert result.verdict in (RIGHT, UNDECIDED), result
+        half = check(bound_to(F32, rule(quantised, lambda g, x: 0.5 * g)), x, modes="reverse", seed=seed)
+        assert half.verdict is WRONG or steps < 1000, half
+        assert half.verdict in (WRONG, UNDECIDED), half
+
+
+@pytest.mark.parametrize("steps", [10.0, 1e3, 1e4, 1e5])
+def test_a_fine_quantiser_in_float64_is_not_accused_of_its_zeros(steps: float) -> None:
+    def quantised(x: Tensor) -> Tensor:
+        return (x * steps).round() / steps
+
+    for seed in range(4):
+        x = 4 * draw(6, dtype=F64, seed=seed)
+        assert check(quantised, x, modes="reverse", seed=seed).verdict in (RIGHT, UNDECIDED)
+        assert check(rule(quantised, lambda g, x: 0.5 * g), x, modes="reverse", seed=seed).verdict is WRONG
 
 
 def test_half_precision_resolves_nothing_by_its_own_differences() -> None:

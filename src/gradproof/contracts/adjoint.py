@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from gradproof.contracts.negligible import negligible
-from gradproof.norms import farthest, rms
+from gradproof.norms import farthest, largest, rms
 from gradproof.precision import coarsest
 from gradproof.program import Array, Leaf, Program, Spot
-from gradproof.reference.rounding import LUCK, magnified
+from gradproof.reference.rounding import LARGER, LUCK, SMALL, magnified, trembling
 from gradproof.reference.steps import signed
 from gradproof.result import Comparison, Finding, Place, Verdict
 from gradproof.settings import Tolerance
@@ -23,6 +23,8 @@ from gradproof.sizes import size_of
 # The part of the tolerance by which the modes may differ, but never fewer roundings than these.
 PART = 1e-3
 ROUNDINGS = 1024.0
+# Where more outputs are in doubt, it is not for the rounding of single ones.
+MOST = 64
 HINT = "Write both rules from the same formula; look for a cast, a constant or a term that only one of them has."
 
 
@@ -58,10 +60,14 @@ def check_adjoint(
     suspects = [pair for pair in suspects if not _kinked(pair, comparisons)]
     if not suspects:
         return ()
-    noise = _noise(program)
+    stream = np.random.default_rng(0)
+    noise = _noise(program, stream)
+    strongest = max(largest(np.nan_to_num(pair.forward)) for pair in pairs)
     worst: tuple[float, Finding] | None = None
     for pair in suspects:
         excess = _excess(program, pair, share + noise[pair.input.path] + noise[pair.output.path], least)
+        if excess.max(initial=0.0) > 1.0:
+            excess = _beyond_rounding(program, pair, excess, _still(pair, comparisons, strongest), stream)
         top = float(excess.max(initial=0.0))
         if top > 1.0 and (worst is None or top > worst[0]):
             worst = top, _finding(pair, excess)
@@ -82,15 +88,41 @@ def _excess(program: Program, pair: Modes, share: float, least: float) -> Array:
         return np.nan_to_num(np.abs(pair.reverse - pair.forward) / (allowed + 1e-300), nan=0.0, posinf=np.inf)
 
 
-def _noise(program: Program) -> dict[str, float]:
-    """How much a mode makes of its own roundings, relative to the derivatives, by leaf."""
-    stream = np.random.default_rng(0)
+def _still(pair: Modes, comparisons: Sequence[Comparison], strongest: float) -> Array:
+    """How far entries may be apart over which the function does not move at all, though the numbers it is made of may:
+    nothing that would count beside the largest derivative."""
+    for one in comparisons:
+        if (one.output, one.input) == (pair.output, pair.input) and one.numeric.shape == pair.reverse.shape:
+            return np.where(one.numeric == 0, np.minimum(LARGER * one.bar, SMALL * strongest), 0.0)
+    return np.zeros(pair.reverse.shape)
+
+
+def _beyond_rounding(program: Program, pair: Modes, excess: Array, still: Array, stream: np.random.Generator) -> Array:
+    """The same without entries that are as uncertain by themselves, output by output, if those are not too many."""
+    apart = np.abs(pair.reverse - pair.forward)
+    result = np.where(apart <= still, 0.0, excess)
+    rows = np.flatnonzero(result.max(axis=1) > 1.0) if result.ndim == 2 else np.arange(0)
+    if not 0 < rows.size <= MOST:
+        return result
+    for row in rows:
+        unit = np.zeros(program.value.size)
+        unit[pair.output.start + row] = 1.0
+        uncertain = LUCK * trembling(program, unit, stream)[pair.input.span]
+        result[row, apart[row] <= uncertain] = 0.0
+    return result
+
+
+def _noise(program: Program, stream: np.random.Generator) -> dict[str, float]:
+    """How much a mode makes of roundings, its own and those of the point, relative to the derivatives, by leaf."""
     found: dict[str, float] = {}
     for run, size, leaves in (
         (program.pull, program.value.size, program.inputs),
         (program.push, program.point.size, program.outputs),
     ):
-        whole, apart = magnified(run, signed(stream, size))
+        row = signed(stream, size)
+        whole, apart = magnified(run, row)
+        if leaves is program.inputs:
+            np.maximum(apart, trembling(program, row, stream), out=apart)
         for leaf in leaves:
             found[leaf.path] = LUCK * float(apart[leaf.span].max(initial=0.0)) / (rms(whole[leaf.span]) or 1.0)
     return found

@@ -16,7 +16,8 @@ from gradproof.contracts.negligible import negligible
 from gradproof.contracts.repeatable import check_repeated
 from gradproof.norms import rms
 from gradproof.precision import SINGLE, coarsest
-from gradproof.program import Array, Program
+from gradproof.program import Array, Leaf, Program
+from gradproof.reference.rounding import LUCK, trembling
 from gradproof.result import Finding, Place, Verdict
 from gradproof.settings import Tolerance
 from gradproof.sizes import sizes_of
@@ -63,9 +64,9 @@ def check_linear(
     """`pulled` = pull(cotangent), `expected` = the same combination of the pulls that the cotangent was made of. What
     deviates because it is never the same twice is called so instead. `size`: that of the terms of each sum, where they
     may cancel; rounding is relative to it."""
-    findings: list[Finding] = []
     with np.errstate(invalid="ignore"):
         deviations = np.abs(pulled - expected)
+    excess = {}
     for leaf in program.inputs:
         span = leaf.span
         if not leaf.size:
@@ -80,21 +81,29 @@ def check_linear(
         allowed = entry_tolerance(expected[span] if size is None else size[span], scale, tolerance)
         if nondet_tol:  # of every pull that the combination is made of
             allowed += nondet_tol * (1.0 + float(np.sum(np.abs(cotangent))))
-        if not (deviation > allowed).any():  # NaN is the comparison's business, not this contract's
-            continue
-        worst = int(np.nanargmax(deviation - allowed))
-        spot = leaf.spot(leaf.start + worst)
-        findings.append(
-            Finding(
-                "nonlinear",
-                Verdict.WRONG,
-                Place(None, spot),
-                "backward is not linear in the cotangent: a combination of cotangents gives "
-                f"{pulled[span][worst]:.6g} at {spot}, the same combination of their gradients "
-                f"{expected[span][worst]:.6g}",
-                "Look for abs, clamp, sign or a comparison applied to the incoming gradient, or one that is ignored.",
-            )
-        )
-    if not findings:
+        if (deviation > allowed).any():  # NaN is the comparison's business, not this contract's
+            excess[leaf] = deviation - allowed
+    if not excess:
         return ()
-    return check_repeated(program, pulled, program.pull(cotangent[None])[0], nondet_tol) or tuple(findings)
+    repeated = check_repeated(program, pulled, program.pull(cotangent[None])[0], nondet_tol)
+    if repeated:
+        return repeated
+    # What is divided by nearly nothing, or left over where terms cancel, is as uncertain as it trembles.
+    uncertain = LUCK * trembling(program, cotangent, np.random.default_rng(0))
+    return tuple(
+        _finding(leaf, int(np.nanargmax(found)), pulled[leaf.span], expected[leaf.span])
+        for leaf, found in excess.items()
+        if (found > uncertain[leaf.span]).any()
+    )
+
+
+def _finding(leaf: Leaf, worst: int, pulled: Array, expected: Array) -> Finding:
+    spot = leaf.spot(leaf.start + worst)
+    return Finding(
+        "nonlinear",
+        Verdict.WRONG,
+        Place(None, spot),
+        f"backward is not linear in the cotangent: a combination of cotangents gives {pulled[worst]:.6g} at {spot}, "
+        f"the same combination of their gradients {expected[worst]:.6g}",
+        "Look for abs, clamp, sign or a comparison applied to the incoming gradient, or one that is ignored.",
+    )

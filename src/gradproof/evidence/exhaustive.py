@@ -22,7 +22,8 @@ from gradproof.precision import DOUBLE, coarsest
 from gradproof.program import Array
 from gradproof.reference.estimate import Estimate, Goal, Kind
 from gradproof.reference.field import Field, field_of
-from gradproof.reference.ladder import Rung, first_look, refine, second_opinion
+from gradproof.reference.ladder import first_look, refine, second_opinion
+from gradproof.reference.noise import Rung
 from gradproof.reference.surroundings import hidden_kinks, ordinary, unfolded
 from gradproof.result import Finding
 

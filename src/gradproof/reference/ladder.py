@@ -18,6 +18,7 @@ from gradproof.reference.field import Field
 from gradproof.reference.grid import held_against
 from gradproof.reference.kinks import classify
 from gradproof.reference.lepski import lepski
+from gradproof.reference.noise import Noise, Rung, noise_level
 from gradproof.reference.stencil import FLOOR_FACTOR, NOISE_FACTOR, PER_STEP, Slopes, first_slopes, slopes
 
 # log2 of the rungs' steps, relative to the first look. Four octaves apart; a stencil itself spans two.
@@ -25,31 +26,10 @@ CLIMB = (4, 8, 12)
 DESCENT = (-4, -8, -12)
 FAR_DESCENT = (-16, -20, -24, -28)
 NEIGHBOURS = (4, -4, -8)
-FEW_ROUNDINGS = 64.0
-# A residual of several terms, each rounded, in units of the floor.
-ROUNDED = 16.0
 # Stairs this high, in units of what `Field.coarse` says, do not come from a computation in float32.
 QUANTISED = 2.0
-
-
-@dataclass(frozen=True, slots=True)
-class Rung:
-    """A stencil at 2**exponent times the first displacement, expressed in units of the first displacement; `sigma` of
-    the slopes stays in units of the function. `floor` is the part of the noise bar that every stencil has."""
-
-    exponent: int
-    slopes: Slopes
-    floor: Array
-
-    @property
-    def unchanged(self) -> NDArray[np.bool_]:
-        """Where no sample differed from the value at the point, but for the rounding of what is left over."""
-        still: NDArray[np.bool_] = (self.slopes.central == 0) & (self.slopes.bar <= ROUNDED * self.floor)
-        return still
-
-    def of_rows(self, rows: NDArray[np.intp]) -> Rung:
-        taken = {field.name: getattr(self.slopes, field.name)[rows] for field in fields(Slopes)}
-        return Rung(self.exponent, Slopes(**taken), self.floor[rows])
+# That nothing moved is sure where the slope is so many times what rounding may hide.
+SURE = 4.0
 
 
 def first_look(field: Field, displacements: Array) -> Rung:
@@ -104,7 +84,7 @@ def second_opinion(field: Field, displacements: Array, look: Rung, goal: Goal) -
     shape = look.slopes.central.shape
     result = Estimate.smooth(np.zeros(shape), np.full(shape, np.inf))
     stretches = (NEIGHBOURS + CLIMB[1:], field.between, DESCENT[2:], FAR_DESCENT)
-    question = Question(field, displacements, goal)
+    question = Question(field, displacements, goal, DESCENT[2])
     _walk(question, look, np.arange(shape[0]), stretches, result)
     _sharpened(field, displacements, goal, result)
     return held_against(field, displacements, result)
@@ -118,11 +98,13 @@ def fresh_opinion(field: Field, displacements: Array, relative: float) -> Estima
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Which derivatives are wanted, and how well."""
+    """Which derivatives are wanted, and how well; and down to which step a function is followed that moves by more than
+    rounding wherever it is looked at, as on stairs."""
 
     field: Field
     displacements: Array
     goal: Goal
+    deepest: int = 0
 
 
 def _walk(
@@ -149,10 +131,18 @@ def _walk_alike(
         result.put(rows, chosen)
         # A kink is only believed when it stays one down to the smallest step.
         settled = goal.met(chosen.value, chosen.bar) & ((chosen.kind == Kind.SMOOTH) | (chosen.kind == Kind.NEAR))
+        if min(rung.exponent for rung in rungs) > question.deepest:
+            settled &= ~_restless(rungs, question.field.coarse)
         settled |= np.logical_and.reduce([rung.unchanged for rung in rungs])
         resolved = settled.all(axis=1)
         rungs = [rung.of_rows(np.flatnonzero(~resolved)) for rung in rungs]
         rows = rows[~resolved]
+
+
+@np.errstate(invalid="ignore", divide="ignore")
+def _restless(rungs: Sequence[Rung], coarse: Array) -> NDArray[np.bool_]:
+    noise = noise_level(sorted(rungs, key=lambda rung: rung.exponent), coarse)
+    return noise.steady & (noise.level > QUANTISED * coarse)
 
 
 def _rung(field: Field, displacements: Array, exponent: int) -> Rung:
@@ -170,9 +160,9 @@ def _choose(rungs: Sequence[Rung], goal: Goal, coarse: Array) -> Estimate:
     pairs = [(rung.exponent, rung.slopes) for rung in ordered]
     plain = classify(Estimate.smooth(value, bar), ~goal.met(value, bar), pairs)
     if not noise.stairs.any():
-        return plain
+        return _on_flat_stairs(plain, noise, ordered, coarse)
     across = _believed(ordered, noise.height, noise.stairs)
-    return _on_flat_stairs(_on_stairs(plain, across, noise.stairs), across[0], noise, ordered, coarse)
+    return _on_flat_stairs(_on_stairs(plain, across, noise.stairs), noise, ordered, coarse)
 
 
 def _believed(ordered: Sequence[Rung], level: Array, steady: NDArray[np.bool_]) -> tuple[Array, Array]:
@@ -199,94 +189,21 @@ def _on_stairs(tread: Estimate, across: tuple[Array, Array], stairs: NDArray[np.
     )
 
 
-def _on_flat_stairs(found: Estimate, slope: Array, noise: Noise, ordered: Sequence[Rung], coarse: Array) -> Estimate:
-    """Treads that are flat and higher than any rounding make a quantiser, of which zero is a valid slope as well."""
-    still = np.logical_or.reduce([rung.unchanged for rung in ordered if rung.exponent <= -8])
-    flat = noise.stairs & still & (noise.height > QUANTISED * coarse) & (found.kind != Kind.STAIRS)
-    flat &= np.isfinite(found.bar) & (np.abs(slope) > found.bar) & (found.spread == 0)
+def _on_flat_stairs(found: Estimate, noise: Noise, ordered: Sequence[Rung], coarse: Array) -> Estimate:
+    """Treads that are flat and higher than any rounding make a quantiser, of which zero is a valid slope as well: over
+    small steps nothing moves, or over one that the slope says it should have moved."""
+    size = np.abs(found.value)
+    high = noise.stairs & (noise.height > QUANTISED * coarse)
+    still = np.zeros(size.shape, dtype=bool)
+    for rung in ordered:
+        missed = np.maximum(QUANTISED * coarse * 2.0**-rung.exponent, SURE * rung.floor)
+        still |= rung.unchanged & ((high & (rung.exponent <= -8)) | (size > missed))
+    flat = still & (size > found.bar) & np.isfinite(found.bar) & (found.kind != Kind.STAIRS) & (found.spread == 0)
     if not flat.any():
         return found
     return Estimate(
-        np.where(flat, 0.5 * slope, found.value),
+        np.where(flat, 0.5 * found.value, found.value),
         found.bar,
-        np.where(flat, 0.5 * np.abs(slope), found.spread),
+        np.where(flat, 0.5 * size, found.spread),
         np.where(flat, np.uint8(Kind.STAIRS), found.kind),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Noise:
-    """Of the function values: its level, whether it is the same at all steps; the height of stairs, and where."""
-
-    level: Array
-    steady: NDArray[np.bool_]
-    height: Array
-    stairs: NDArray[np.bool_]
-
-
-def noise_level(ordered: Sequence[Rung], coarse: Array) -> Noise:
-    """The noise of the function values, as the rungs saw it.
-
-    Rounding inside the function (1 + x - 1) makes stairs: over small steps nothing changes, and that must not count as
-    a slope of zero. The height of stairs does not depend on the step, and no more does other noise: then the median of
-    all rungs tells it. If what was seen grows with the step instead, it is curvature or a kink that the larger rungs
-    cross; the smaller ones are right, and the median of the three smallest is the noise.
-    """
-    exponents = np.array([rung.exponent for rung in ordered], float)[:, None, None]
-    seen = np.stack([np.where(rung.unchanged, np.nan, rung.slopes.sigma) for rung in ordered])
-    valid = np.isfinite(seen)
-    count = np.cumsum(valid, axis=0)
-    total = count[-1]
-    # A single rung may see little by luck, so the largest of the three smallest stands for the lower end.
-    early, last = valid & (count <= 3), valid & (count == total)
-    rise = np.log2(np.where(last, seen, 0.0).sum(axis=0) / np.where(early, seen, 0.0).max(axis=0))
-    run = np.where(last, exponents, -np.inf).max(axis=0) - np.where(early, exponents, -np.inf).max(axis=0)
-    # Stairs so wide that even the first look stays on one of them are taken for what they are: flat.
-    near = (valid & (exponents <= 0)).any(axis=0)
-    still = ordered[0].unchanged & ordered[min(1, len(ordered) - 1)].unchanged
-    idle = still & (~_growing(seen, exponents) | _below_float32(ordered, last, coarse))
-    steady = near & (~(rise > 0.5 * run) | idle)
-    taken = np.where(steady, total, np.minimum(total, 3))
-    small = np.sort(np.where(valid & (count <= taken), seen, np.nan), axis=0)
-    middle = np.take_along_axis(small, np.maximum((taken - 1) // 2, 0)[None], axis=0)[0]
-    return Noise(np.nan_to_num(middle), steady, *_stairs(seen, exponents, ~near & idle))
-
-
-def _below_float32(ordered: Sequence[Rung], last: NDArray[np.bool_], coarse: Array) -> NDArray[np.bool_]:
-    """Where even the largest step that changes anything changes it by some roundings of float32 alone, which is the
-    format that functions round to inside: a plateau that ends there is none."""
-    # A change that is the same up and down makes no slope.
-    both = [(np.abs(rung.slopes.central) * 2.0**rung.exponent, rung.slopes.sigma) for rung in ordered]
-    changes = np.stack([np.fmax(*one) for one in both])
-    return np.asarray(np.where(last, changes, 0.0).max(axis=0) <= FEW_ROUNDINGS * coarse)
-
-
-def _growing(seen: Array, exponents: Array) -> NDArray[np.bool_]:
-    """Where noise grows from each rung that saw any to the next, as it does beyond a plateau. Where it does not, and
-    nothing changes over small steps, the function is rounded inside. Single rungs see little or nothing by luck."""
-    growing = np.ones(seen.shape[1:], dtype=bool)
-    before, reach = np.full(seen.shape[1:], np.nan), np.full(seen.shape[1:], np.nan)
-    logs = np.log2(seen)
-    for height, exponent in zip(logs, exponents[:, 0, 0], strict=True):
-        growing &= ~(height - before <= 0.5 * (exponent - reach))
-        known = ~np.isnan(height)
-        before, reach = np.where(known, height, before), np.where(known, exponent, reach)
-    return growing
-
-
-def _stairs(seen: Array, exponents: Array, wide: NDArray[np.bool_]) -> tuple[Array, NDArray[np.bool_]]:
-    """The height of stairs, and where there are any: around the first look the same height at three rungs or more,
-    further down nothing or rounding alone, and no rung in between. Their treads may slope (a solver that stops at a
-    tolerance, started from its argument), so a slope seen on one of them is not the function's. An oscillation that
-    the large steps alias would fade out gradually instead, and a kink does so as well. `wide`: a tread is known to be
-    wider than the first look."""
-    around = np.where((exponents >= -8) & (exponents <= 12), seen, np.nan)
-    known = np.isfinite(around)
-    ordered = np.sort(around, axis=0)
-    middle = np.maximum((known.sum(axis=0) - np.where(wide, 0, 1)) // 2, 0)
-    height = np.take_along_axis(ordered, middle[None], axis=0)[0]
-    level = wide | ((known & (around <= 8 * height) & (around >= height / 8)).sum(axis=0) >= 3)
-    below = np.where(exponents < -8, np.nan_to_num(seen), np.nan)
-    fading = ((below < height / 64) & (below > 64 * np.fmin.reduce(below, axis=0) + 1e-3 * height / 64)).any(axis=0)
-    quiet = (below < height / 64).any(axis=0)
-    return np.nan_to_num(height), (height > 0) & level & quiet & ~fading

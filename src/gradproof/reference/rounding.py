@@ -15,9 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gradproof.norms import rms
+from gradproof import precision
+from gradproof.errors import BudgetSpent
+from gradproof.norms import largest, rms
 from gradproof.precision import Precision
-from gradproof.program import Array, Leaf
+from gradproof.program import Array, Leaf, Program
 
 Mask = NDArray[np.bool_]
 
@@ -30,6 +32,15 @@ SIGMAS = 5.0
 FACTORS = np.array([1.0, 1.1, 0.7, 1.37, 0.83])
 # What they show is a few numbers, which may be small by luck.
 LUCK = 8.0
+# How many points are asked what a rule makes of roundings, how many roundings the nearest are away at most, and how far
+# others are relative to each coordinate: the rounding of a phase of 1e4 is another one only where it has gone round.
+POINTS, AWAY, FAR, NEAR = 8, 4, 2.0**-5, 2.0**-8
+# Between the nearer of those derivatives differ by NEAR / FAR of what they do between the others; rounding by no less,
+# and by no more than this share of the largest derivative.
+STEADY, SMALL = 4.0, 2.0**24 * precision.DOUBLE.roundoff
+# How much larger than the value the numbers may be that a function is made of. It does not move before they do, and a
+# slope that is only small seems to be exactly zero.
+LARGER = 2.0**16
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,3 +112,51 @@ def magnified(run: Callable[[Array], Array], row: Array) -> tuple[Array, Array]:
     with np.errstate(invalid="ignore"):
         apart: Array = np.nan_to_num(np.abs(found[1:] - found[0]), posinf=0.0).max(axis=0)
     return found[0], apart
+
+
+def trembling(program: Program, cotangent: Array, generator: np.random.Generator) -> Array:
+    """By how much J^T w (N,) is uncertain, whoever computes it in these formats: it scatters as much between points
+    a few roundings away, or differs nearly as much between near points as between far ones, which rounding does and
+    neither a mistake nor a slope. Zero where no such points can be had."""
+    try:
+        gradient = program.gradient(cotangent)
+        beside = _scatter(gradient.values(_beside(gradient, generator)))
+        if precision.coarsest(program.inputs + program.outputs) is not precision.DOUBLE:
+            return beside
+        size = program.point.size
+        far, near = (_spread(gradient, _around(gradient.point, size, away, generator)) for away in (FAR, NEAR))
+        most = SMALL * largest(np.nan_to_num(gradient.value))
+        return np.maximum(beside, np.where(far <= STEADY * near, np.minimum(np.minimum(far, near), most), 0.0))
+    except BudgetSpent:
+        raise
+    except Exception:  # noqa: BLE001  a point nearby may lie outside of the domain, where anything may be raised
+        return np.zeros(program.point.size)
+
+
+def _beside(gradient: Program, generator: np.random.Generator) -> Array:
+    """Points that are a few roundings away in every number, those of the cotangent too."""
+    points = np.repeat(gradient.point[None], POINTS, axis=0)
+    moves = generator.integers(-AWAY, AWAY + 1, points.shape)
+    for leaf in gradient.inputs:
+        own = points[:, leaf.span]
+        own += moves[:, leaf.span] * np.ldexp(1.0, np.frexp(own)[1] - precision.of(leaf.dtype).bits)
+    return points
+
+
+def _around(point: Array, size: int, away: float, generator: np.random.Generator) -> Array:
+    """Points of which the first `size` coordinates are moved by up to a share of themselves."""
+    points = np.repeat(point[None], POINTS, axis=0)
+    points[:, :size] *= 1.0 + away * generator.uniform(-1.0, 1.0, (POINTS, size))
+    return points
+
+
+def _scatter(rows: Array) -> Array:
+    """How far values (k, n) are spread, but for the largest gap between them: the sides of a kink are no scatter."""
+    with np.errstate(invalid="ignore"):
+        gaps = np.diff(np.sort(rows, axis=0), axis=0)
+        return np.asarray(np.nan_to_num(gaps.sum(axis=0) - gaps.max(axis=0), posinf=0.0))
+
+
+def _spread(gradient: Program, points: Array) -> Array:
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.nan_to_num(np.ptp(gradient.values(points), axis=0), posinf=0.0))
