@@ -41,6 +41,8 @@ from gradproof.settings import MODES, Settings
 
 # Contracts about the numbers that are compared anyway.
 HERE = frozenset({"linear", "adjoint", "symmetric"})
+# The others, after what was gathered.
+Own = Callable[[Gathered], Kept]
 
 
 def examine(program: Metered, settings: Settings, order: int, generator: np.random.Generator) -> Examined:
@@ -95,11 +97,11 @@ def _task(program: Metered, reference: Metered, settings: Settings, order: int, 
     )
 
 
-def _judged_in_both(task: Task, settings: Settings, note: tuple[str, ...], own: Callable[[], Kept]) -> Examined:
+def _judged_in_both(task: Task, settings: Settings, note: tuple[str, ...], own: Own) -> Examined:
     """Below double precision: the rule in float64, then its own numbers, which count where they differ from those."""
     tolerance = tolerance_for(settings, task.reference, task.reference)
     wide = replace(task, program=task.reference, tolerance=tolerance, role="copy")
-    rule = _judged(wide, settings, note, Kept)
+    rule = _judged(wide, settings, note, lambda _: Kept())
     form = coarsest(task.program.inputs + task.program.outputs)
     found = departures(task, plans(task.program, settings)[-1].probes, rule.jacobians)
     beyond = [one for one in found if one.steady or one.scattered]
@@ -117,7 +119,7 @@ def _judged_in_both(task: Task, settings: Settings, note: tuple[str, ...], own: 
             said = native.findings if rule.verdict is Verdict.WRONG else only_in(form, native.findings, beyond)
             return replace(native, findings=said)
         remarks += tuple(imprecise(one, form) for one in beyond)
-    kept = own()
+    kept = own(Gathered((), (), None))
     # A mistake of the rule shows in float64; one of its native numbers may hide in their rounding.
     power = rule.power
     if power is not None and rule.verdict is Verdict.RIGHT:
@@ -135,7 +137,7 @@ def _judged_in_both(task: Task, settings: Settings, note: tuple[str, ...], own: 
     )
 
 
-def _judged(task: Task, settings: Settings, note: tuple[str, ...], own: Callable[[], Kept]) -> Examined:
+def _judged(task: Task, settings: Settings, note: tuple[str, ...], own: Own) -> Examined:
     """One program, one tolerance: gather what the plans ask for, and say what was found."""
     program = task.program
     gathered: Gathered | None = None
@@ -151,7 +153,7 @@ def _judged(task: Task, settings: Settings, note: tuple[str, ...], own: Callable
     findings = not_finite(task) + gathered.findings
     if not gathered.comparisons and all(finding.verdict is Verdict.RIGHT for finding in findings):
         findings += (unsupported(f"a derivative of order {task.order}", "no mode of it exists", Verdict.UNSUPPORTED),)
-    kept = own()
+    kept = own(gathered)
     findings = explained(task, findings + kept.findings)
     findings += mismatches(task, gathered.comparisons, findings)
     findings += tuple(undecided(c) for c in gathered.comparisons if c.verdict is Verdict.UNDECIDED)
@@ -174,7 +176,7 @@ def _judged(task: Task, settings: Settings, note: tuple[str, ...], own: Callable
     )
 
 
-def _own_contracts(task: Task, program: Metered, settings: Settings) -> Kept:
+def _own_contracts(task: Task, program: Metered, settings: Settings, gathered: Gathered) -> Kept:
     """Those of the program's framework, which are about the rule itself: the first order says it all."""
     if task.order > 1 or "reverse" not in task.modes or HERE.issuperset(settings.contracts):
         return Kept()
@@ -182,7 +184,9 @@ def _own_contracts(task: Task, program: Metered, settings: Settings) -> Kept:
     suite = suite_of(rule)
     reach: Reach = "point" if settings.bounds or settings.spaces else "anywhere"
     seed = (settings.seed, 0)
-    terms = Terms(settings.contracts, task.tolerance, settings.nondet_tol, seed, program.affords, reach)
+    terms = Terms(
+        settings.contracts, task.tolerance, settings.nondet_tol, seed, program.affords, reach, gathered.repeated
+    )
     try:
         if suite is not None:
             return suite(rule, terms)
@@ -247,12 +251,14 @@ def _probe(task: Task, plan: Plan, settings: Settings) -> Gathered:
     drawn = [draw(task) for _ in range(plan.probes)]
     flat = [part for parts in drawn for part in parts]
     findings: tuple[Finding, ...] = ()
+    repeated = False
     analytic: list[list[dict[str, Sums]]] = [[{} for _ in parts] for parts in drawn]
     for mode in task.modes:
         try:
             if mode == "reverse":
-                sums, found = pulls(task, flat)
-                findings += found
+                pulled = pulls(task, flat)
+                sums, repeated = pulled.sums, pulled.repeated
+                findings += pulled.findings
             else:
                 sums = pushes(task, flat)
         except Unsupported as missing:
@@ -270,7 +276,7 @@ def _probe(task: Task, plan: Plan, settings: Settings) -> Gathered:
             findings += check_adjoint(task.program, modes(task, flat, sides), gathered.comparisons, task.tolerance)
         if "symmetric" in task.contracts and task.order > 1 and "reverse" in sides[0]:
             findings += check_symmetric_by_probes(task.program, task.generator, task.tolerance)
-    return gathered.with_findings(findings)
+    return replace(gathered.with_findings(findings), repeated=repeated)
 
 
 def _missing(mode: str, reason: Unsupported, settings: Settings) -> Finding:

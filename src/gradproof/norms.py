@@ -6,6 +6,9 @@ the sum itself takes microseconds. Only few numbers are no work for threads.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 import numpy as np
 
 from gradproof.program import Array
@@ -18,6 +21,35 @@ FEW = 2**10
 
 def dot(first: Array, second: Array) -> float:
     return float(np.vdot(first, second) if first.size <= FEW else np.einsum("i,i->", first, second))
+
+
+def pieces(size: int) -> Iterator[slice]:
+    return (slice(first, min(first + PIECE, size)) for first in range(0, size, PIECE))
+
+
+def all_finite(values: Array) -> bool:
+    """Mostly so, which one sum shows."""
+    return bool(np.isfinite(np.sum(values))) or bool(np.isfinite(values).all())
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """Of products of weights and values: their sum, the root of the sum of their squares; and the largest value."""
+
+    total: float
+    size: float
+    largest: float
+
+    @classmethod
+    def of(cls, weights: Array, values: Array) -> Weighed:
+        total = square = top = 0.0
+        room = np.empty(min(PIECE, values.size))
+        for some in pieces(values.size):
+            terms = np.multiply(weights[some], values[some], out=room[: some.stop - some.start])
+            total += float(np.sum(terms))
+            square += dot(terms, terms)
+            top = float(np.maximum(top, largest(values[some])))  # NaN stays
+        return cls(total, float(np.sqrt(square)), top)
 
 
 def rows_dot(rows: Array, vector: Array) -> Array:
@@ -40,6 +72,8 @@ def largest(values: Array) -> float:
 
 def farthest(first: Array, second: Array) -> float:
     """The largest difference of two arrays, or NaN: piece by piece, few enough numbers to stay in the cache."""
+    if first.ndim == 1 and first.size > PIECE:
+        return float(np.max([largest(first[some] - second[some]) for some in pieces(first.size)]))
     if first.ndim == 2 and first.strides[0] < first.strides[1]:
         first, second = first.T, second.T
     if first.ndim != 2 or first.size <= PIECE:

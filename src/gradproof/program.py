@@ -187,6 +187,12 @@ def with_units(more: Array) -> Array:
     return rows
 
 
+def alone_of(program: Program) -> int:
+    """So many rows of `values` run one by one, each as the plain call that gave `value` (`alone`)."""
+    found: int = getattr(program, "alone", 0)
+    return found
+
+
 def whole_of(program: Program) -> AbstractContextManager[None]:
     """The scope around all that is done with a program, where its adapter wants one (`whole`)."""
     found: AbstractContextManager[None] | None = getattr(rule_of(program), "whole", None)

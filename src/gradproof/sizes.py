@@ -28,13 +28,20 @@ def size_of(program: Program, output: Leaf | None = None) -> float:
 def sizes_of(program: Program) -> Array:
     """Of every single number of the outputs (M,)."""
     result = np.abs(program.value)
+    if terms_of(program):
+        for leaf in program.outputs:
+            result[leaf.span] = sizes_in(program, leaf, slice(0, leaf.size))
+    return result
+
+
+def sizes_in(program: Program, output: Leaf, some: slice) -> Array:
+    """Of some numbers of one output."""
+    own = np.abs(program.value[output.span][some])
     found = terms_of(program)
     if found:
-        roundoff = coarsest(program.inputs + program.outputs).roundoff
-        for leaf, terms in zip(program.outputs, found, strict=True):
-            own = result[leaf.span]
-            own[own <= ROUNDINGS * roundoff * terms] = terms
-    return result
+        terms = found[program.outputs.index(output)]
+        own[own <= ROUNDINGS * coarsest(program.inputs + program.outputs).roundoff * terms] = terms
+    return own
 
 
 def terms_of(program: Program) -> tuple[float, ...]:

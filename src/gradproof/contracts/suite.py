@@ -19,7 +19,7 @@ Reach = Literal["anywhere", "point"]
 @dataclass(frozen=True)
 class Terms:
     """Which contracts, how much may differ, what random numbers are drawn from, whether so many more calls can be paid
-    for, and where they may be."""
+    for, and where they may be. `repeated`: pulls that were made already gave the same twice, to the last digits."""
 
     names: tuple[str, ...]
     tolerance: Tolerance
@@ -27,6 +27,7 @@ class Terms:
     seed: tuple[int, ...]
     affords: Callable[[int], bool] = lambda _: True
     reach: Reach = "anywhere"
+    repeated: bool = False
 
     @cached_property
     def generator(self) -> np.random.Generator:

@@ -37,12 +37,13 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """`jacobians`: the analytic ones (N, M), by mode, where every entry was compared."""
+    """`jacobians`: the analytic ones (N, M), by mode, where every entry was compared. `repeated`: see `sums.Pulled`."""
 
     comparisons: tuple[Comparison, ...]
     findings: tuple[Finding, ...]
     power: Power | None
     jacobians: Mapping[str, Array] = field(default_factory=dict)
+    repeated: bool = False
 
     @property
     def plainly_right(self) -> bool:

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradproof import precision
-from gradproof.norms import dot, rows_weighed
-from gradproof.program import Array, Indices, Program
+from gradproof.norms import Weighed, dot, rows_weighed
+from gradproof.program import Array, Indices, Program, alone_of
 from gradproof.reference.complexstep import ComplexStep
 from gradproof.reference.estimate import Estimate
 from gradproof.reference.steps import room, step_exponent
@@ -27,17 +27,24 @@ SOME = 32.0
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
-    """`values` maps rows of points to rows of M numbers; `floor` is the least error each of them can have, and a
-    computation in float32 has `coarser` times as much. `seen` maps points to those that the program really sees, in its
-    own format; None where they are the same."""
+class Ground:
+    """A point, the value there, and `values`, which maps rows of points to rows of M numbers: `rows` at a time, and
+    up to `alone` of them one by one, as the value was."""
 
     point: Array
     value: Array
+    values: Callable[[Array], Array]
+    rows: int
+    alone: int
+
+
+@dataclass(frozen=True, slots=True)
+class Field(Ground):
+    """`floor` is the least error that each of the numbers can have, and a computation in float32 has `coarser` times as
+    much. `seen` maps points to those that the program really sees, in its own format; None where they are the same."""
+
     floor: Array
     coarser: float
-    values: Callable[[Array], Array]
-    rows: int  # how many points to evaluate at a time
     exact: Callable[[Array], Estimate | None] | None = None  # derivatives by the complex step, where it may be used
     seen: Callable[[Array], Array] | None = None
     # log2 of the largest step, relative to the first, maybe of each coordinate (N,); and of others than the usual ones.
@@ -54,6 +61,10 @@ class Field:
         return np.asarray(np.where(displacements != 0, self.highest, HIGHEST).min(axis=1, initial=HIGHEST))
 
 
+def ground_of(program: Program) -> Ground:
+    return Ground(program.point, program.value, program.values, _rows(program), alone_of(program))
+
+
 def field_of(program: Program, step: ComplexStep | None = None) -> Field:
     """All outputs of the program, each for itself."""
     floor = sizes_of(program)
@@ -62,10 +73,11 @@ def field_of(program: Program, step: ComplexStep | None = None) -> Field:
     return Field(
         program.point,
         program.value,
-        floor,
-        _coarser(program),
         program.values,
         _rows(program),
+        alone_of(program),
+        floor,
+        _coarser(program),
         None if step is None else step.slopes,
         _rounding(program),
         *_ladder(program),
@@ -77,10 +89,11 @@ def only(field: Field, outputs: NDArray[np.intp]) -> Field:
     return Field(
         field.point,
         field.value[outputs],
-        field.floor[outputs],
-        field.coarser,
         lambda points: field.values(points)[:, outputs],
         field.rows,
+        field.alone,
+        field.floor[outputs],
+        field.coarser,
         _then(field.exact, lambda found: Estimate.smooth(found.value[:, outputs], found.bar[:, outputs])),
         field.seen,
         field.highest,
@@ -109,12 +122,6 @@ def by_leaf(program: Program, cotangent: Array, step: ComplexStep | None = None)
 
 
 def _combined(program: Program, parts: Sequence[tuple[slice, Array]], step: ComplexStep | None) -> Field:
-    """Independent roundings add up like a random walk, hence the root of the sum of squares."""
-    roundoff = precision.coarsest(program.outputs).roundoff
-    sizes = sizes_of(program) if terms_of(program) else program.value
-    terms = [weights * sizes[span] for span, weights in parts]
-    terms = [one if np.isfinite(one).all() else np.where(np.isfinite(one), one, 0.0) for one in terms]
-
     def values(points: Array) -> Array:
         outputs = program.values(points)
         return np.stack([rows_weighed(outputs[:, span], weights) for span, weights in parts], axis=1)
@@ -128,14 +135,34 @@ def _combined(program: Program, parts: Sequence[tuple[slice, Array]], step: Comp
         program.point,
         # Summed as the rows are: outputs that do not change must not seem to.
         np.array([rows_weighed(program.value[None, span], weights)[0] for span, weights in parts]),
-        roundoff * np.sqrt(np.array([dot(one, one) for one in terms])),
-        _coarser(program),
         values,
         _rows(program),
+        alone_of(program),
+        _floor(program, parts),
+        _coarser(program),
         None if step is None else _then(step.slopes, combined),
         _rounding(program),
         *_ladder(program),
     )
+
+
+def floor_by_leaf(program: Program, cotangent: Array) -> Array:
+    """The floor of `by_leaf`."""
+    return _floor(program, [(leaf.span, cotangent[leaf.span]) for leaf in program.outputs])
+
+
+def _floor(program: Program, parts: Sequence[tuple[slice, Array]]) -> Array:
+    """Independent roundings add up like a random walk, hence the root of the sum of squares."""
+    sizes = sizes_of(program) if terms_of(program) else program.value
+    found = []
+    for span, weights in parts:
+        size = Weighed.of(weights, sizes[span]).size
+        if not np.isfinite(size):
+            terms = weights * sizes[span]
+            terms[~np.isfinite(terms)] = 0.0
+            size = float(np.sqrt(dot(terms, terms)))
+        found.append(size)
+    return precision.coarsest(program.outputs).roundoff * np.array(found)
 
 
 def _then(

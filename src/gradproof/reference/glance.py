@@ -12,10 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gradproof.norms import rms, rows_weighed
-from gradproof.program import Array, Program
-from gradproof.reference.field import Field, by_leaf, field_of
+from gradproof import precision
+from gradproof.norms import dot, largest, pieces, rms, rows_weighed
+from gradproof.program import Array, Leaf, Program
+from gradproof.reference.field import Field, floor_by_leaf, ground_of
 from gradproof.reference.stencil import FLOOR_FACTOR, sample, sample_around
+from gradproof.sizes import sizes_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,25 +103,67 @@ def glance_sums(
 ) -> list[tuple[Glance, bool]]:
     """The same for the sums over each output leaf, along each displacement (k, N); and whether any output, by itself,
     bends so much that there may be a kink."""
-    field = field_of(program)
-    up, down, middle = sample_around(field, displacements)
-    slope = _halved(up - down)
-    bend = up
-    bend += down
-    bend -= middle
-    bend -= middle
-    suspicious = [
-        any(_suspicious(slope[k, leaf.span], bend[k, leaf.span], field.floor[leaf.span]) for leaf in program.outputs)
-        for k in range(len(displacements))
-    ]
-    slopes, bends = (
-        np.stack([rows_weighed(rows[:, leaf.span], cotangent[leaf.span]) for leaf in program.outputs], axis=1)
-        for rows in (slope, bend)
+    up, down, middle = sample_around(ground_of(program), displacements)
+    floor = FLOOR_FACTOR * floor_by_leaf(program, cotangent)
+    seen = []
+    for k in range(len(displacements)):
+        sums = [_sum(program, one, (up[k], down[k], middle), cotangent) for one in program.outputs]
+        slopes, bends = np.array([[one.slope for one in sums]]), np.abs([[one.bend for one in sums]])
+        seen.append((Glance(slopes, bends, floor, strictness), any(one.suspicious for one in sums)))
+    return seen
+
+
+@dataclass(frozen=True, slots=True)
+class _Sum:
+    """The slope and the bend of one weighted sum; and whether any output of it bends suspiciously, by itself."""
+
+    slope: float
+    bend: float
+    suspicious: bool
+
+
+def _sum(program: Program, output: Leaf, values: tuple[Array, Array, Array], cotangent: Array) -> _Sum:
+    """Piece by piece: vectors of a million are read once, and none is made."""
+    weights, (up, down, middle) = cotangent[output.span], (one[output.span] for one in values)
+    slope = bend = square = 0.0
+    tops = []
+    for some in pieces(output.size):
+        rise, bent = _risen(up[some], down[some], middle[some])
+        slope += dot(rise, weights[some])
+        bend += dot(bent, weights[some])
+        square += dot(rise, rise)
+        tops.append((some, largest(bent)))
+    if not (np.isfinite(slope) and np.isfinite(bend) and 1e-200 < square < np.inf):
+        return _sum_of_any(program, output, _risen(up, down, middle), weights)
+    typical = float(np.sqrt(square / output.size))
+    looked = [some for some, top in tops if not top <= SUSPICIOUS * typical]
+    suspicious = any(
+        _suspicious(*_risen(up[some], down[some], middle[some]), _floor(program, output, some), typical)
+        for some in looked
     )
-    floor = FLOOR_FACTOR * by_leaf(program, cotangent).floor
-    return [
-        (Glance(slopes[[k]], np.abs(bends[[k]]), floor, strictness), suspicious[k]) for k in range(len(displacements))
-    ]
+    return _Sum(slope, bend, suspicious)
+
+
+def _sum_of_any(program: Program, output: Leaf, risen: tuple[Array, Array], weights: Array) -> _Sum:
+    """The same where not all is finite, or nothing moves."""
+    slope, bend = risen
+    suspicious = _suspicious(_told(slope), bend, _floor(program, output, slice(0, output.size)), rms(slope))
+    slopes, bends = rows_weighed(slope[None], weights), rows_weighed(bend[None], weights)
+    return _Sum(float(slopes[0]), float(bends[0]), suspicious)
+
+
+def _risen(up: Array, down: Array, middle: Array) -> tuple[Array, Array]:
+    """Slope and bend of each output."""
+    rise, bent = up - down, up + down
+    rise *= 0.5
+    bent -= middle
+    bent -= middle
+    return rise, bent
+
+
+def _floor(program: Program, output: Leaf, some: slice) -> Array:
+    """As that of the field, for a part of one output."""
+    return sizes_in(program, output, some) * precision.of(output.dtype).roundoff
 
 
 def closer_glance(field: Field, displacement: Array, strictness: Strictness) -> Glance:
@@ -133,14 +177,17 @@ def closer_glance(field: Field, displacement: Array, strictness: Strictness) -> 
 def _halved(rise: Array) -> Array:
     """The slope. An infinite one is as large as any deviation from it, and would agree with all; NaN with none."""
     rise *= 0.5
-    if not np.isfinite(rise.sum()):
-        rise[np.isinf(rise)] = np.nan
-    return rise
+    return _told(rise)
 
 
-def _suspicious(slope: Array, bend: Array, floor: Array) -> bool:
+def _told(slope: Array) -> Array:
+    if not np.isfinite(slope.sum()):
+        slope[np.isinf(slope)] = np.nan
+    return slope
+
+
+def _suspicious(slope: Array, bend: Array, floor: Array, typical: float) -> bool:
     """Outputs that are not finite at the point have an infinite floor, or none, and are reported on their own."""
-    typical = rms(slope)
     some = np.flatnonzero(~(np.abs(bend) <= SUSPICIOUS * typical))
     if not some.size:
         return False

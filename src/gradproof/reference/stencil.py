@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gradproof.program import Array
-from gradproof.reference.field import Field
+from gradproof.reference.field import Field, Ground
 
 THREE = (1.0, 21 / 32, 11 / 32)
 TWO = (1.0, 11 / 32)
@@ -59,7 +59,7 @@ class Slopes:
         return self.truncation + self.noise
 
 
-def sample(field: Field, displacements: Array, steps: tuple[float, ...]) -> Array:
+def sample(field: Ground, displacements: Array, steps: tuple[float, ...]) -> Array:
     """f(x + t*d) and f(x - t*d) for each t: an array (2*len(steps), k, M)."""
     count, size = len(displacements), field.point.size
     if field.rows >= 2 * len(steps) * count:
@@ -82,11 +82,13 @@ def sample(field: Field, displacements: Array, steps: tuple[float, ...]) -> Arra
     return result
 
 
-def sample_around(field: Field, displacements: Array) -> tuple[Array, Array, Array]:
+def sample_around(field: Ground, displacements: Array) -> tuple[Array, Array, Array]:
     """f(x + d), f(x - d) and f(x): (k, M) each but the last. Short rows are all run in one batch, f(x) among them: it
     may round in another way than a plain call does."""
     count, size = displacements.shape
-    if (2 * count + 1) * (size + field.value.size) > SHORT:
+    if 2 * count > field.rows >= count:  # as they come: at a million coordinates every copy counts
+        return field.values(field.point + displacements), field.values(field.point - displacements), field.value
+    if 2 * count <= field.alone or (2 * count + 1) * (size + field.value.size) > SHORT:
         up, down = sample(field, displacements, (1.0,))
         return up, down, field.value
     points = np.empty((2 * count + 1, size))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
 import torch
 
-from gradproof.program import Skipped, leaves
+from gradproof.program import Array, Skipped, leaves
 from gradproof.torch.batchrules import by_rules
 from gradproof.torch.calls import Call, Tensors
 from gradproof.torch.captured import put_back
@@ -38,6 +39,14 @@ class GradientCall:
         )
         self.outputs = _renamed([(f"grad({leaf.path})", inner.inputs, i) for i, leaf in enumerate(inner.inputs.leaves)])
         self.skipped: tuple[Skipped, ...] = ()
+
+    def point(self, inner: Array) -> Array:
+        """Where the inner call is at its own point, and the cotangents are those that were given."""
+        point = np.empty(self.inputs.size)
+        chosen = [one for one in self.cotangents or () if one is not None and one.requires_grad]
+        self.inputs.write_single([*(None for _ in range(self._count)), *chosen], point)
+        point[: inner.size] = inner
+        return point
 
     def one(self, leaves: Tensors) -> Tensors:
         return self._gradients(self._inner.one, leaves)

@@ -112,6 +112,11 @@ def real(tensor: torch.Tensor) -> torch.Tensor:
     return torch.view_as_real(tensor.resolve_conj().resolve_neg()) if tensor.dtype.is_complex else tensor
 
 
+def is_strided(tensor: torch.Tensor) -> bool:
+    """Whether this is an ordinary dense tensor."""
+    return type(tensor) is torch.Tensor and tensor.layout is torch.strided
+
+
 def identical(one: torch.Tensor, other: torch.Tensor) -> bool:
     """Bit by bit, as far as numbers go: NaN is like NaN."""
     if one.layout is not torch.strided or one.shape != other.shape:

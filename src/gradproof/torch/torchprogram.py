@@ -15,7 +15,7 @@ from gradproof.program import Array, Leaf, Skipped, Tally, read_only
 from gradproof.torch.calls import Call, UserCall, double
 from gradproof.torch.gradientcall import GradientCall
 from gradproof.torch.graph import Graph, forwardless, trace
-from gradproof.torch.leaves import rows_of
+from gradproof.torch.leaves import is_strided, rows_of
 from gradproof.torch.looping import evaluate_each, gives
 from gradproof.torch.modes import forward, forward_along, reverse, unsupported_in_double
 from gradproof.torch.purity import Modes, Purity, move_on, streams
@@ -44,6 +44,7 @@ class TorchProgram:
         self.terms: tuple[float, ...] = ()  # see `sizes`
         self._reusable = True
         self.used = False  # whether a reverse pass has gone through the graph
+        self.strided = not call.forms.by_input  # whether all gradients that were pulled alone are plain dense tensors
         with self.whole:
             self._trace()
             self._streams = streams(call.inputs.devices) if self.whole.moved() else ()
@@ -60,9 +61,8 @@ class TorchProgram:
         self.value = read_only(value)
         most = max(1, ELEMENTS // max(1, point.size + value.size))
         roundoff = max(call.inputs.roundoff, call.outputs.roundoff)
-        few = FEW if parent is None else TWO
         self._lanes = {
-            "values": Lane("values", most, roundoff, few, known=Known(point, self.value)),
+            "values": Lane("values", most, roundoff, TWO if parent else FEW, known=Known(point, self.value)),
             "pull": Lane("pull", most, roundoff, TWO),
             "push": Lane("push", most, roundoff, TWO),
         }
@@ -107,6 +107,10 @@ class TorchProgram:
     def notes(self) -> tuple[str, ...]:
         sentences = [*(lane.note for lane in self._lanes.values()), self._graph_note]
         return tuple(sentence for sentence in (*sentences, outside(self.raised)) if sentence)
+
+    @property
+    def alone(self) -> int:
+        return self._lanes["values"].few - 1
 
     @property
     def batched(self) -> bool:
@@ -166,8 +170,7 @@ class TorchProgram:
         return result
 
     @cached_property
-    def _no_push(self) -> str:
-        """Why there is no forward mode, as far as it is known."""
+    def _no_push(self) -> str:  # why there is no forward mode, as far as it is known
         return self.call.forms.no_push or forwardless(self.traced.nodes)
 
     def gradient(self, cotangent: Array) -> TorchProgram:
@@ -179,11 +182,7 @@ class TorchProgram:
         """The same with a choice: one cotangent for each output. See `GradientCall`."""
         self._refuse_dead_ends()
         call = GradientCall(self.call, cotangents)
-        point = np.empty(call.inputs.size)
-        before: list[torch.Tensor | None] = [None] * len(self.inputs)
-        call.inputs.write_single(before + [one for one in cotangents if one is not None and one.requires_grad], point)
-        point[: self._point.size] = self._point
-        return TorchProgram(call, f"gradient of {self.name}", point, self.tally, self)
+        return TorchProgram(call, f"gradient of {self.name}", call.point(self._point), self.tally, self)
 
     def widened(self) -> TorchProgram:
         if self._wide is None:
@@ -249,7 +248,9 @@ class TorchProgram:
 
     def _pull_each(self, rows: Array, into: Array) -> None:
         for row, target in zip(rows, into, strict=True):
-            self.call.inputs.write_single(self.call.forms.gradients(self._pull_one(row)), target)
+            gradients = self._pull_one(row)
+            self.strided &= all(one is None or is_strided(one) for one in gradients)
+            self.call.inputs.write_single(self.call.forms.gradients(gradients), target)
             self.tally.pulls += 1
 
     def _pull_one(self, cotangent: Array) -> list[torch.Tensor | None]:

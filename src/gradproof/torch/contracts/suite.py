@@ -89,7 +89,8 @@ def _no_pull(subject: Subject) -> str:
 
 def check_contracts(program: TorchProgram, terms: Terms) -> Kept:
     """Hold the program to all of them that are wanted and apply. A contract that cannot be run says so in a note."""
-    if program.pulled_twice and not (terms.by_hand or written_rules(program)):
+    twice = program.pulled_twice or (terms.repeated and program.strided)
+    if twice and not (terms.by_hand or written_rules(program)):
         return Kept(check_inputs(program), (f"{ONE_PULL}{NO_RULE}",))
     wanted = [contract for contract in ALWAYS if contract.name in terms.names]
     special = [contract for contract in _for_rules(terms) if contract.name in terms.names]
