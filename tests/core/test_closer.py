@@ -104,4 +104,5 @@ def test_columns_that_are_all_wrong_are_soon_believed_and_blame_no_others() -> N
     assert wrong.verdict is Verdict.WRONG
     blamed = {(one.output.path, one.input.path): one.wrong for one in wrong.comparisons if one.verdict is Verdict.WRONG}
     assert blamed == {("y0", "x0"): WRONG}
-    assert wrong.cost.evaluations - right.cost.evaluations <= 8 * WRONG
+    # Two of them for a glance at each by itself, which the right ones do not need: see `together`.
+    assert wrong.cost.evaluations - right.cost.evaluations <= (8 + 2) * WRONG

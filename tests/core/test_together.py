@@ -129,6 +129,32 @@ def test_a_kink_among_smooth_inputs_is_told(claimed: float) -> None:
         assert "kink" in str(result)
 
 
+@pytest.mark.parametrize("wrong", [None, 11, 21, 300])
+def test_only_the_group_that_leaves_a_doubt_is_taken_apart(wrong: int | None) -> None:
+    """640 inputs in ten groups: |x| at 0 among squares. Wrong: beside it in its own group, or in another one."""
+    x = point(640)
+    x[1] = 0.0
+    slope = np.where(np.arange(640) == 1, 0.0, 2 * x)
+
+    def function(points: Array) -> Array:
+        values = points**2
+        values[:, 1] = np.abs(points[:, 1])
+        return values
+
+    claimed = slope.copy()
+    if wrong is not None:
+        claimed[wrong] *= 1.01
+    result = run(elementwise(function, lambda _: slope, x, pull_with=lambda rows: rows * claimed), modes=("reverse",))
+    assert "kink" in str(result)
+    if wrong is None:
+        assert result.verdict is Verdict.RIGHT
+        assert result.cost.evaluations <= 4 * MEMBERS
+        (block,) = result.comparisons
+        np.testing.assert_allclose(block.numeric, np.diag(slope), atol=1e-7)
+    else:
+        assert places(result) == {f"d y0[{wrong}] / d x0[{wrong}]"}
+
+
 def test_leaves_of_very_different_size_are_still_judged_each_by_its_own() -> None:
     x = np.concatenate([point(20), 1e-6 * point(20), 1e6 * point(20)])
     shapes = {"input_shapes": ((20,),) * 3, "output_shapes": ((20,),) * 3}

@@ -12,7 +12,7 @@ from gradproof.evidence.gathered import Task, distinct
 from gradproof.evidence.glanced import Glanced, enough, strictness_of
 from gradproof.evidence.scales import absent, block_scales, unimportant_changes
 from gradproof.norms import PIECE
-from gradproof.program import Array
+from gradproof.program import Array, Indices
 from gradproof.reference.field import Field
 from gradproof.reference.glance import BENT_BY_ROUNDING, Glance, glance_at
 from gradproof.reference.stencil import FLOOR_FACTOR, sample_columns
@@ -35,30 +35,54 @@ class Alone(Glanced):
         return np.full(inputs.stop - inputs.start, self.floor[outputs].max())
 
 
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Some columns: what each of them is over its step (k, M), and of which of them more must be known (k,)."""
+
+    slope: Array
+    doubtful: Mask
+
+
 def glance_alone(task: Task, field: Field, analytic: dict[str, Array]) -> Alone:
-    count, steps, jacobians = task.steps.size, task.steps, distinct(analytic)
-    slope = np.empty((count, field.value.size))
-    doubtful = np.zeros(count, dtype=bool)
     scales = block_scales(task, analytic)
+    seen = glance_at_columns(task, field, analytic, scales, np.arange(task.steps.size))
+    floor = FLOOR_FACTOR * field.floor
+    doubtful = np.flatnonzero(seen.doubtful)
+    return Alone(task.program.inputs, task.steps, strictness_of(task).agree, scales, doubtful, seen.slope, floor)
+
+
+def glance_at_columns(
+    task: Task, field: Field, analytic: dict[str, Array], scales: dict[str, Array], columns: Indices
+) -> Columns:
+    """Each of these, in order, by itself."""
+    steps, jacobians = task.steps, distinct(analytic)
+    slope = np.empty((columns.size, field.value.size))
+    doubtful = np.zeros(columns.size, dtype=bool)
     strictness, unimportant = strictness_of(task), unimportant_changes(task)
     batch, piece = max(1, (field.rows - 1) // 2), max(1, PIECE // max(1, field.value.size))
-    for first in range(0, count, batch):
-        up, down, middle = sample_columns(field, steps, slice(first, min(first + batch, count)))
+    for first in range(0, columns.size, batch):
+        some = columns[first : first + batch]
+        up, down, middle = sample_columns(field, steps, some)
         for leaf in task.program.inputs:
             scale = scales[leaf.path]
-            for start in range(max(first, leaf.start), min(first + batch, leaf.stop), piece):
-                rows = slice(start, min(start + piece, first + batch, leaf.stop))
-                own, length = slice(rows.start - first, rows.stop - first), steps[rows, None]
+            begin, end = np.searchsorted(some, (leaf.start, leaf.stop))
+            for start in range(begin, end, piece):
+                own = slice(start, min(start + piece, end))
+                rows, length = _as_slice(some[own]), steps[some[own], None]
                 seen = glance_at(field, up[own], down[own], middle, strictness)
-                slope[rows] = seen.slope
                 sure = _surely(task, seen, [one[rows] for one in jacobians], length, scale)
                 left = np.flatnonzero(~sure)
                 if left.size:
-                    claimed = [one[start + left] * length[left] for one in jacobians]
+                    claimed = [one[some[own][left]] * length[left] for one in jacobians]
                     sure[left] = _agreed(task, seen.of_rows(left), claimed, length[left], scale, unimportant)
-                doubtful[rows] = ~sure
-    floor = FLOOR_FACTOR * field.floor
-    return Alone(task.program.inputs, steps, strictness.agree, scales, np.flatnonzero(doubtful), slope, floor)
+                slope[first + own.start : first + own.stop] = seen.slope
+                doubtful[first + own.start : first + own.stop] = ~sure
+    return Columns(slope, doubtful)
+
+
+def _as_slice(rows: Indices) -> slice | Indices:
+    """Neighbours need no copy."""
+    return slice(rows[0], rows[-1] + 1) if rows[-1] - rows[0] == rows.size - 1 else rows
 
 
 @np.errstate(invalid="ignore")

@@ -4,15 +4,17 @@ Every output must then change by what its entries in the group claim together. A
 size. Several could hide each other only if they cancelled in random multiples, at every output where they occur: for
 errors of the tolerance's size a chance of some per cent at one output, for errors of the size of the entries one in a
 million. So agreement to eight digits leaves no doubt, after two evaluations a group instead of two a column; and where
-it is missing, every column is looked at by itself.
+it is missing, every column of the group is looked at by itself.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from gradproof.agreement import Mask
+from gradproof.evidence.alone import glance_at_columns
 from gradproof.evidence.gathered import Task, distinct
 from gradproof.evidence.glanced import NONE, Glanced, enough, strictness_of
 from gradproof.evidence.groups import groups_of, number_of
@@ -20,6 +22,7 @@ from gradproof.evidence.scales import block_scales, unimportant_changes
 from gradproof.program import Array, Indices
 from gradproof.reference.field import Field
 from gradproof.reference.glance import BENT_BY_ROUNDING, SUSPICIOUS, glance
+from gradproof.reference.stencil import FLOOR_FACTOR
 from gradproof.reference.steps import finely_signed
 
 # Groups must be this many times fewer than inputs to be worth while.
@@ -51,7 +54,7 @@ class Together(Glanced):
 
 
 def glance_together(task: Task, field: Field, analytic: dict[str, Array]) -> Together | None:
-    """None where this would save little, or leaves any doubt."""
+    """None where this would save little, or leaves many doubts."""
     groups = groups_of(task.program.inputs)
     count = groups.count
     strictness = strictness_of(task)
@@ -70,15 +73,35 @@ def glance_together(task: Task, field: Field, analytic: dict[str, Array]) -> Tog
     for other in beyond[1:]:
         np.maximum(apart, np.abs(other), out=apart)
     agreed = (apart <= seen.bar(size)) & (seen.bend <= SUSPICIOUS * size + BENT_BY_ROUNDING * seen.floor)
-    if not agreed.all():
-        return None
     unseen = apart + seen.floor
     least = groups.least(lengths)[:, None]
     granted = enough(task, np.zeros_like(unseen), least, scale, unimportant_changes(task))
-    if not (strictness.agree * scale * least + unseen <= granted).all():
-        return None
+    agreed &= strictness.agree * scale * least + unseen <= granted
     claimed = next(iter(analytic.values()))
-    return Together(task.program.inputs, lengths, strictness.agree, scales, NONE, claimed, groups.of, beyond[0], unseen)
+    found = Together(
+        task.program.inputs, lengths, strictness.agree, scales, NONE, claimed, groups.of, beyond[0], unseen
+    )
+    return found if agreed.all() else _taken_apart(task, field, analytic, found, np.asarray(agreed.all(axis=1)))
+
+
+def _taken_apart(task: Task, field: Field, analytic: dict[str, Array], found: Together, sure: Mask) -> Together | None:
+    """The groups that leave a doubt, column by column: each of these is then a group of its own."""
+    columns = np.flatnonzero(~sure[found.groups])
+    if SAVING * columns.size > task.steps.size:
+        return None
+    alone = glance_at_columns(task, field, analytic, found.scales, columns)
+    groups, lengths, steps = found.groups.copy(), found.lengths.copy(), task.steps[columns]
+    groups[columns] = len(sure) + np.arange(columns.size)
+    lengths[columns] = steps
+    floor = np.broadcast_to(FLOOR_FACTOR * field.floor, alone.slope.shape)
+    return replace(
+        found,
+        lengths=lengths,
+        doubtful=columns[alone.doubtful],
+        groups=groups,
+        beyond=np.concatenate([found.beyond, alone.slope - found.claimed[columns] * steps[:, None]]),
+        unseen=np.concatenate([found.unseen, floor]),
+    )
 
 
 def group_lengths(task: Task) -> Array:

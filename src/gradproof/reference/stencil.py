@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gradproof.program import Array
+from gradproof.program import Array, Indices
 from gradproof.reference.field import Field, Ground
 
 THREE = (1.0, 21 / 32, 11 / 32)
@@ -99,14 +99,14 @@ def sample_around(field: Ground, displacements: Array) -> tuple[Array, Array, Ar
     return values[:count], values[count:-1], values[-1]
 
 
-def sample_columns(field: Field, steps: Array, columns: slice) -> tuple[Array, Array, Array]:
+def sample_columns(field: Field, steps: Array, columns: Indices) -> tuple[Array, Array, Array]:
     """The values where single coordinates of the point are moved by their step, up and down: (k, M) each; and where
     none is."""
-    count, chosen = columns.stop - columns.start, np.arange(columns.start, columns.stop)
+    count = columns.size
     points = np.empty((2 * count + 1, field.point.size))
     points[:] = field.point
-    points[np.arange(count), chosen] += steps[columns]
-    points[np.arange(count, 2 * count), chosen] -= steps[columns]
+    points[np.arange(count), columns] += steps[columns]
+    points[np.arange(count, 2 * count), columns] -= steps[columns]
     values = field.values(points)
     return values[:count], values[count:-1], values[-1]
 
