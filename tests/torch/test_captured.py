@@ -95,6 +95,17 @@ def test_second_order() -> None:
         gradgradcheck(lambda x, *_: twisted(x), (x, twisted.weight))
 
 
+@pytest.mark.parametrize("factor", [1.0, 1.2])
+def test_reverse_passes_are_made_in_batches_all_the_same(factor: float) -> None:
+    """Evaluations move the captured tensor, one after the other; a reverse pass moves nothing."""
+    net = Net(factor)
+    arguments = (draw(2, 4), net.weight)
+    result = gradproof.check(lambda x, _: net(x), arguments, modes="reverse", contracts="linear", seed=1)
+    assert result.verdict is (Verdict.RIGHT if factor == 1.0 else Verdict.WRONG)
+    assert "pull: batched" in result.notes
+    assert any(note.startswith("values: one by one") for note in result.notes)
+
+
 def test_a_tensor_that_is_both_given_and_captured() -> None:
     x = draw(4)
     assert gradproof.check(lambda given: given * x, (x,), seed=1).verdict is Verdict.RIGHT

@@ -96,6 +96,12 @@ class Forms:
     def captured(self) -> list[Captured]:
         return [form for form in self.by_input.values() if isinstance(form, Captured)]
 
+    @property
+    def pulled_at_once(self) -> bool:
+        """Whether a reverse pass may take several cotangents: it goes through a graph that is there, and moves no
+        captured tensor; but autograd batches only what is dense."""
+        return all(isinstance(form, Captured) for form in self.by_input.values())
+
     def coordinates(self, named: Sequence[tuple[str, Tensor]]) -> list[tuple[str, Tensor]]:
         """The leaves as coordinates, with their paths."""
         return [

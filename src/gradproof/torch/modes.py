@@ -45,7 +45,7 @@ def reverse(
     kept, given = zip(*pairs, strict=True)
 
     def pull(given: Sequence[torch.Tensor]) -> Sequence[torch.Tensor | None]:
-        return _gradients(kept, tuple(points), tuple(given), create_graph, retain_graph)
+        return gradients_of(kept, points, given, create_graph=create_graph, retain_graph=retain_graph)
 
     try:
         return list(at_once_in_autograd(pull, given) if batched else pull(given))
@@ -55,12 +55,13 @@ def reverse(
         raise
 
 
-def _gradients(
-    values: tuple[torch.Tensor, ...],
-    points: tuple[torch.Tensor, ...],
-    cotangents: tuple[torch.Tensor, ...],
-    create_graph: bool,  # noqa: FBT001  in the words of torch
-    retain_graph: bool,  # noqa: FBT001
+def gradients_of(
+    values: Sequence[torch.Tensor],
+    points: Sequence[torch.Tensor],
+    cotangents: Sequence[torch.Tensor],
+    *,
+    create_graph: bool = False,
+    retain_graph: bool = True,
 ) -> Sequence[torch.Tensor | None]:
     """`torch.autograd.grad`, without the questions that it asks about its arguments, which take longer than the pass
     through a small graph: here they are tensors, of matching shapes."""
@@ -68,7 +69,13 @@ def _gradients(
     allow_unused = True
     if engine is not None and all(type(one) is torch.Tensor for one in (*values, *points)):
         found: Sequence[torch.Tensor | None] = engine(
-            values, cotangents, retain_graph, create_graph, points, allow_unused, accumulate_grad=False
+            tuple(values),
+            tuple(cotangents),
+            retain_graph,
+            create_graph,
+            tuple(points),
+            allow_unused,
+            accumulate_grad=False,
         )
         return found
     return torch.autograd.grad(

@@ -68,10 +68,9 @@ class TorchProgram:
         }
         if self._streams:
             self._lanes["values"].refuse("the function draws random numbers")
-        if call.forms.reason:
-            for lane in self._lanes.values():
-                if not (lane.name == "push" and self._no_push):
-                    lane.refuse(call.forms.reason)
+        for lane in self._lanes.values() if call.forms.reason else ():
+            if not (lane.name == "push" and self._no_push) and not (lane.name == "pull" and call.forms.pulled_at_once):
+                lane.refuse(call.forms.reason)
 
     @property
     def known(self) -> Known | None:

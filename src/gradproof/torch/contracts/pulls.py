@@ -10,6 +10,7 @@ import torch
 from gradproof.reference.steps import signed
 from gradproof.torch.batchrules import at_once_in_autograd
 from gradproof.torch.graph import Graph
+from gradproof.torch.modes import gradients_of
 from gradproof.torch.sparse import opened
 from gradproof.torch.subclasses import plain
 from gradproof.torch.torchprogram import TorchProgram
@@ -97,7 +98,7 @@ def _grad(
         values = [graph.values[i] if through is None else through(i, graph.values[i]) for i in kept]
 
     def run(given: Sequence[torch.Tensor]) -> Gradients:
-        return torch.autograd.grad(values, graph.points, given, retain_graph=True, allow_unused=True)
+        return gradients_of(values, graph.points, given)
 
     given = [cotangents[i] for i in kept]
     return at_once_in_autograd(run, given) if batched else run(given)

@@ -41,7 +41,7 @@ from gradproof.torch.torchprogram import TorchProgram
 # A fast check that ends in doubt is repeated entry by entry if the Jacobian has at most so many.
 ENTRIES = 2**20
 # A Jacobian of no more rows than this is looked at entry by entry in fast mode too: probes take as many calls. With
-# batches a larger one still takes as few.
+# batches a larger one still takes as few; whether there are batches shows in the work itself.
 TINY, SMALL = 40, 160
 # A Jacobian of more entries than this is not looked at entry by entry in slow mode either, but by so many probes: its
 # arrays would fill the memory, and a probe overlooks no entry that slow mode would see.
@@ -173,7 +173,7 @@ def _checked(case: Case) -> Result:
 def _effort(program: TorchProgram, options: Options) -> Effort:
     if options.fast_mode:
         rows = 2 * program.point.size + program.value.size
-        if rows > TINY and not (rows <= SMALL and program.batched):
+        if rows > TINY and not (rows <= SMALL and not program.call.forms.reason):
             return 1
     return "exhaustive" if program.point.size * program.value.size <= MOST_ENTRIES else SEVERAL
 
