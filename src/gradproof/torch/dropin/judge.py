@@ -222,8 +222,9 @@ def _raise_missing(case: Case, result: Result) -> None:
     try:
         if case.options.check_backward_ad:
             case.program.pull(np.ones((1, case.program.value.size)))
-        if case.options.check_forward_ad:
-            case.program.push(np.ones((1, case.program.point.size)))
+        if case.options.check_forward_ad and not case.program.call.forms.no_push:
+            with case.program.scope, torch.enable_grad():
+                case.program.push_one(np.ones(case.program.point.size))
     except Unsupported as missing:
         if missing.__cause__ is not None:
             raise missing.__cause__ from None
