@@ -93,13 +93,15 @@ def _taken_apart(task: Task, field: Field, analytic: dict[str, Array], found: To
     groups, lengths, steps = found.groups.copy(), found.lengths.copy(), task.steps[columns]
     groups[columns] = len(sure) + np.arange(columns.size)
     lengths[columns] = steps
+    beyond = alone.slope - found.claimed[columns] * steps[:, None]
+    beyond[alone.doubtful] = 0.0  # these are looked at anew, and what they claim need not even be finite
     floor = np.broadcast_to(FLOOR_FACTOR * field.floor, alone.slope.shape)
     return replace(
         found,
         lengths=lengths,
         doubtful=columns[alone.doubtful],
         groups=groups,
-        beyond=np.concatenate([found.beyond, alone.slope - found.claimed[columns] * steps[:, None]]),
+        beyond=np.concatenate([found.beyond, beyond]),
         unseen=np.concatenate([found.unseen, floor]),
     )
 
