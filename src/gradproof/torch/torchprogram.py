@@ -291,12 +291,9 @@ class TorchProgram:
         # Only a copy is of its form again: a dual number has lost its class.
         return self.call.one(self.call.forms.copies(duals) if self.call.forms.by_input else duals)
 
-    def push_one(self, tangent: Array) -> list[torch.Tensor | None]:
-        """By itself, whatever is known of forward mode: where it does not exist, what torch says is the cause."""
-        points = self.call.forms.copies([leaf.detach() for leaf in self.traced.points])
-        return forward(self.run_dual, points, self.call.forms.arguments(self.call.inputs.single(tangent)))
-
     def _push_each(self, rows: Array, into: Array) -> None:
         for row, target in zip(rows, into, strict=True):
-            self.call.outputs.write_single(self.push_one(row), target)
+            points = self.call.forms.copies([leaf.detach() for leaf in self.traced.points])
+            tangents = forward(self.run_dual, points, self.call.forms.arguments(self.call.inputs.single(row)))
+            self.call.outputs.write_single(tangents, target)
             self.tally.pushes += 1

@@ -19,6 +19,7 @@ from gradproof.errors import (
     UndecidedWarning,
     Unsupported,
 )
+from gradproof.program import Array
 from gradproof.reference.steps import signed
 from gradproof.result import Comparison, Cost, Finding, Result, Verdict
 from gradproof.settings import Effort, Tolerance
@@ -36,6 +37,7 @@ from gradproof.torch.contracts.watch import Watch
 from gradproof.torch.contracts.zero import check_zero
 from gradproof.torch.dropin.messages import changed_outputs, contract_message, failure_message, parameter_names
 from gradproof.torch.dropin.options import ATOL, RTOL, Options, seed
+from gradproof.torch.modes import forward
 from gradproof.torch.torchprogram import TorchProgram
 
 # A fast check that ends in doubt is repeated entry by entry if the Jacobian has at most so many.
@@ -223,12 +225,19 @@ def _raise_missing(case: Case, result: Result) -> None:
         if case.options.check_backward_ad:
             case.program.pull(np.ones((1, case.program.value.size)))
         if case.options.check_forward_ad and not case.program.call.forms.no_push:
-            with case.program.scope, torch.enable_grad():
-                case.program.push_one(np.ones(case.program.point.size))
+            _push(case.program, np.ones(case.program.point.size))
     except Unsupported as missing:
         if missing.__cause__ is not None:
             raise missing.__cause__ from None
     raise GradcheckError(failure_message(result, case.program, case.names), result)
+
+
+def _push(program: TorchProgram, tangent: Array) -> None:
+    """Anew, whatever the program knows of forward mode: it keeps the reason, not the exception."""
+    call = program.call
+    with program.scope, torch.enable_grad():
+        points = call.forms.copies([point.detach() for point in program.traced.points])
+        forward(program.run_dual, points, call.forms.arguments(call.inputs.single(tangent)))
 
 
 def _raise_for(findings: Sequence[Finding], case: Case) -> None:
