@@ -116,3 +116,34 @@ def test_modes_that_differ_by_magnified_rounding_are_adjoint(seed: int) -> None:
     a, b = 5 * draw(3, 2, seed=seed, dtype=C128), 5 * draw(3, 2, seed=100 + seed, dtype=C128)
     result = check(_low_rank, a, b, seed=seed)
     assert result.verdict in (Verdict.RIGHT, Verdict.UNDECIDED), result
+
+
+class Centred(torch.autograd.Function):
+    """The input without its mean over the image; the rule takes `share` of the mean of the cotangent away."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, share: float) -> Tensor:
+        ctx.share = share
+        return x - x.mean((-1, -2), keepdim=True)
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, None]:
+        return g - ctx.share * g.mean((-1, -2), keepdim=True), None
+
+
+@pytest.mark.parametrize("norm", [torch.nn.BatchNorm2d, torch.nn.InstanceNorm2d])
+def test_a_bias_before_a_normalisation_has_no_derivative_and_makes_no_jumps(norm: Callable[[int], Any]) -> None:
+    """What is left of it in the value is rounding, the same at every step as that of a jump is."""
+    for seed in range(4):
+        torch.manual_seed(seed)
+        net = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), norm(4), torch.nn.SiLU(), torch.nn.Conv2d(4, 2, 3)).double()
+        x = draw(2, 3, 8, 8, seed=10 * seed)
+        result = gradproof.check(net, (x,), wrt="params.*", seed=seed, modes="reverse")
+        assert result.ok, result
+        for share, verdict in ((1.0, Verdict.RIGHT), (0.999, Verdict.WRONG)):
+
+            def centred(x: Tensor, bias: Tensor, share: float = share) -> Tensor:
+                return Centred.apply(x + bias[:, None, None], share).sin()
+
+            found = gradproof.check(centred, (x, draw(3, seed=seed)), seed=seed, modes="reverse")
+            assert found.verdict is verdict, found

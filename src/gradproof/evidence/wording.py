@@ -10,7 +10,7 @@ import numpy as np
 from gradproof.evidence.native import Departure
 from gradproof.norms import largest, rms
 from gradproof.precision import Precision
-from gradproof.program import Skipped
+from gradproof.program import Skipped, Spot
 from gradproof.reference.estimate import Kind
 from gradproof.result import Comparison, Finding, Place, Verdict
 
@@ -139,12 +139,16 @@ def mismatch(comparison: Comparison) -> Finding:
 
 def undecided(comparison: Comparison) -> Finding:
     worst = comparison.worst
-    place = worst.place if worst else Place()
+    place = worst.place if worst else Place(Spot(comparison.output.path), Spot(comparison.input.path))
     hint = UNDECIDED_HINTS.get(comparison.reason, "")
     if comparison.reason == "precision" and (needed := _needed(comparison)):
         hint = hint.replace("a wider tolerance=", f"tolerance={needed:.0e}")
-    sentence = f"{str(place) or comparison.output.path} cannot be told: the numeric derivative is only known to "
-    sentence += f"±{worst.bar:.2g}, the tolerance is {worst.tolerance:.2g}" if worst else "less than the tolerance"
+    if worst:
+        known = f"the numeric derivative is only known to ±{worst.bar:.2g}, the tolerance is {worst.tolerance:.2g}"
+    else:
+        bar, tolerance = largest(comparison.bar), float(np.min(comparison.tolerance))
+        known = f"random sums of its entries are only known to ±{bar:.2g}, the tolerance of one is {tolerance:.2g}"
+    sentence = f"{place} cannot be told: {known}"
     return Finding(comparison.reason or "noise", Verdict.UNDECIDED, place, sentence, hint)
 
 

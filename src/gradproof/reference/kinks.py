@@ -30,13 +30,13 @@ LIKE, ISOLATED = 0.2, 1e-3
 SETTLED = 1e-6
 
 
-def classify(central: Estimate, missed: Mask, rungs: Sequence[tuple[int, Slopes]]) -> Estimate:
+def classify(central: Estimate, missed: Mask, rungs: Sequence[tuple[int, Slopes]], coarse: Array) -> Estimate:
     """Replace the central slopes that missed their goal by what the one-sided slopes allow to say.
 
     At a kink the interval between the one-sided slopes (Clarke's subdifferential along this direction) becomes
     value +- spread. At the border of the domain the slope of the finite side is the derivative. A slope that is known
     only because the steps stay on one side of a kink nearby is marked as such. `rungs` are
-    (log2 of the step, slopes), smallest step first.
+    (log2 of the step, slopes), smallest step first; what is not higher than `coarse` (M,) may be rounding, and no jump.
     """
     steps = [pair for pair in rungs if not (np.isnan(pair[1].right_bar).all() and np.isnan(pair[1].left_bar).all())]
     if not steps:
@@ -59,7 +59,7 @@ def classify(central: Estimate, missed: Mask, rungs: Sequence[tuple[int, Slopes]
     tails = np.maximum(right.tail, left.tail)
     kink = missed & both & apart & lasting & (tails <= SETTLED * gap) & ~one.endless
     edge = missed & (right.exists != left.exists)
-    jump = missed & ~kink & _constant_rise(rungs, steps)
+    jump = missed & ~kink & _constant_rise(rungs, steps, coarse)
     steep = missed & ~kink & ~jump & one.endless
     slow = missed & ~steep & ~jump & (right.slow | left.slow)
     value = np.where(kink | arrived, 0.5 * (right.slope + left.slope), np.where(edge, one.slope, central.value))
@@ -150,18 +150,18 @@ def _persistent(gap: Array, sided: Sequence[Slopes]) -> Mask:
     return np.asarray(np.sum(same, axis=0) >= 2)
 
 
-def _constant_rise(rungs: Sequence[tuple[int, Slopes]], steps: Sequence[tuple[int, Slopes]]) -> Mask:
-    """The function rises by the same amount over ever smaller steps: from one side to the other, or from the point
-    itself to a side, where noise at the point would look alike if it were not for the digits."""
+def _constant_rise(rungs: Sequence[tuple[int, Slopes]], steps: Sequence[tuple[int, Slopes]], coarse: Array) -> Mask:
+    """The function rises by the same amount over ever smaller steps, and by more than rounding: from one side to the
+    other, or from the point itself to a side, where noise there would look alike if it were not for the digits."""
     across = [slopes.central * 2.0**exponent for exponent, slopes in rungs[:3]]
     right = [slopes.right * 2.0**exponent for exponent, slopes in steps[:5]]
     left = [slopes.left * 2.0**exponent for exponent, slopes in steps[:5]]
-    alone = (len(steps) >= 5) & _constant(right, ISOLATED) & _constant(left, ISOLATED)
+    alone = (len(steps) >= 5) & _constant(right, ISOLATED, coarse) & _constant(left, ISOLATED, coarse)
     # The bars of such slopes are 1.4 times as wide as themselves, and more if they come from the last digits.
     alone &= np.logical_and.reduce([one.right_bar <= 2.0 * np.abs(one.right) for _, one in steps[:5]])
-    return np.asarray(((len(rungs) >= 3) & _constant(across, LIKE)) | alone)
+    return np.asarray(((len(rungs) >= 3) & _constant(across, LIKE, coarse)) | alone)
 
 
-def _constant(rises: Sequence[Array], share: float) -> Mask:
+def _constant(rises: Sequence[Array], share: float, least: Array) -> Mask:
     mean = np.abs(np.mean(rises, axis=0))
-    return np.asarray((mean > 0) & (np.ptp(rises, axis=0) <= share * mean))
+    return np.asarray((mean > least) & (np.ptp(rises, axis=0) <= share * mean))

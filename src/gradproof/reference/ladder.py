@@ -158,7 +158,7 @@ def _choose(rungs: Sequence[Rung], goal: Goal, coarse: Array) -> Estimate:
     noise = noise_level(ordered, coarse)
     value, bar = _believed(ordered, noise.level, noise.steady)
     pairs = [(rung.exponent, rung.slopes) for rung in ordered]
-    plain = classify(Estimate.smooth(value, bar), ~goal.met(value, bar), pairs)
+    plain = classify(Estimate.smooth(value, bar), ~goal.met(value, bar), pairs, coarse)
     if not noise.stairs.any():
         return _on_flat_stairs(plain, noise, ordered, coarse)
     across = _believed(ordered, noise.height, noise.stairs)

@@ -27,7 +27,7 @@ def check_patterns(subject: Subject) -> tuple[Finding, ...]:
         kept, left_out = (_gradients(subject, i, tensor) for tensor in _with_and_without(form.tensor))
         if kept is None or left_out is None or not _same_values(kept[0], left_out[0]):
             continue  # the function looks at the pattern itself, or does not run there: that is its own choice
-        if subject.differ(kept[1][i], left_out[1][i]):
+        if subject.differ_at(i, kept[1][i], left_out[1][i]):
             sentence = (
                 f"Jacobian mismatch for output 0 with respect to input {i}: backward drops the gradient of entries of "
                 f"{form.path} that are not stored"

@@ -12,7 +12,9 @@ import torch
 
 from gradproof import precision
 from gradproof.batching import Known
+from gradproof.contracts.negligible import negligible
 from gradproof.contracts.suite import Reach
+from gradproof.sizes import terms_of_gradient
 from gradproof.torch.calls import UserCall
 from gradproof.torch.contracts.pulls import Gradients, largest, numbers, pull, pulled, random_cotangents, spread
 from gradproof.torch.contracts.watch import Watch
@@ -163,7 +165,17 @@ class Subject:
     def first_differing(self, gradients: Gradients, others: Gradients) -> int | None:
         """The first input whose gradients differ."""
         pairs = enumerate(zip(gradients, others, strict=True))
-        return next((i for i, (one, other) in pairs if self.differ(one, other)), None)
+        return next((i for i, (one, other) in pairs if self.differ_at(i, one, other)), None)
+
+    def differ_at(self, i: int, one: torch.Tensor | None, other: torch.Tensor | None) -> bool:
+        """The same of gradients of one input, which may be nothing but the rounding of terms that cancel."""
+        return self.differ(one, other) and spread(one, other) > self._rounding[i]
+
+    @cached_property
+    def _rounding(self) -> tuple[float, ...]:
+        """How large it is, for each input."""
+        terms = terms_of_gradient(self.program, np.ones(self.program.value.size))
+        return tuple(negligible(self.program) * one for one in terms)
 
 
 def written_rules(program: TorchProgram) -> tuple[Any, ...]:

@@ -49,7 +49,7 @@ def _compared(subject: Subject, subset: Sequence[int], missing: Missing = "wrong
         return None
     alone = _gradients(subject, subset)
     for i, gradient in zip(subset, alone or (), strict=False):
-        if not subject.differ(subject.gradients[i], gradient) or (gradient is None and missing == "allowed"):
+        if not subject.differ_at(i, subject.gradients[i], gradient) or (gradient is None and missing == "allowed"):
             continue
         path = subject.program.inputs[i].path
         left_out = [leaf.path for k, leaf in enumerate(subject.program.inputs) if k not in subset]

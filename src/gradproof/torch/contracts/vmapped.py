@@ -124,10 +124,13 @@ def _plain(call: UserCall) -> Callable[..., tuple[Tensor, ...]]:
 def _first(
     subject: Subject, leaves: Sequence[Leaf], batched: Sequence[Any], looped: Sequence[Sequence[Any]]
 ) -> str | None:
-    """The first leaf of which a row of the batch is not what a single call gives."""
+    """The first leaf, of the outputs or of the inputs, of which a row of the batch is not what a single call gives."""
+    gradients = leaves == subject.program.inputs
     for i, leaf in enumerate(leaves):
-        if any(subject.differ(None if batched[i] is None else batched[i][k], row[i]) for k, row in enumerate(looped)):
-            return leaf.path
+        for k, row in enumerate(looped):
+            one = None if batched[i] is None else batched[i][k]
+            if subject.differ_at(i, one, row[i]) if gradients else subject.differ(one, row[i]):
+                return leaf.path
     return None
 
 
