@@ -131,6 +131,18 @@ class Centred(torch.autograd.Function):
         return g - ctx.share * g.mean((-1, -2), keepdim=True), None
 
 
+def test_zeros_among_ones_that_are_rounding_make_no_jumps() -> None:
+    for seed in range(3):
+        x = draw(4, 4, seed=seed)
+
+        def identity(x: Tensor, slip: float = 0.0) -> Tensor:
+            q = torch.linalg.qr(x)[0]
+            return q.mT @ (q + slip * (x - x.detach()))
+
+        assert gradproof.check(identity, (x,), seed=seed).ok
+        assert gradproof.check(lambda x: identity(x, 1e-3), (x,), seed=seed).verdict is Verdict.WRONG
+
+
 @pytest.mark.parametrize("norm", [torch.nn.BatchNorm2d, torch.nn.InstanceNorm2d])
 def test_a_bias_before_a_normalisation_has_no_derivative_and_makes_no_jumps(norm: Callable[[int], Any]) -> None:
     """What is left of it in the value is rounding, the same at every step as that of a jump is."""

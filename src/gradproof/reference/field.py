@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradproof import precision
-from gradproof.norms import Weighed, dot, rows_weighed
+from gradproof.norms import Weighed, dot, rms, rows_weighed
 from gradproof.program import Array, Indices, Program, alone_of
 from gradproof.reference.complexstep import ComplexStep
 from gradproof.reference.estimate import Estimate
@@ -53,8 +53,9 @@ class Field(Ground):
 
     @property
     def coarse(self) -> Array:
-        """The error of a computation in float32, or of some roundings of the format if it is no wider."""
-        return self.coarser * self.floor
+        """The error of a computation in float32, or of some roundings of the format if it is no wider; and of some
+        roundings of the other numbers, as one that is nearly zero may be what is left of such as they are."""
+        return np.maximum(self.coarser * self.floor, SOME * rms(self.floor))
 
     def limits(self, displacements: Array) -> Indices:
         """The same along each displacement (k,)."""
