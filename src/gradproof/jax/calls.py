@@ -93,7 +93,7 @@ class UserCall(Call):
         self._fn = signature.fn
         named = signature.named
         self.slots = [slot for slot, (path, _) in enumerate(named) if path in signature.wanted]
-        self.start = [(named[slot][0], as_array(named[slot][1])) for slot in self.slots]
+        self.start = [(named[slot][0], _as_it_is(named[slot][1])) for slot in self.slots]
         self.inputs = Layout.of(self.start)
         # NumPy arrays that stay fixed are copied for each call; JAX's cannot be changed, other objects go by reference.
         self.fixed: list[Any] = [None if path in signature.wanted else value for path, value in named]
@@ -245,6 +245,12 @@ def joined(first: Layout, second: Layout) -> Layout:
 
 def _renamed(layout: Layout, word: str) -> Layout:
     return Layout(leaves([(f"{word}({leaf.path})", leaf.shape, leaf.dtype) for leaf in layout.leaves]), layout.dtypes)
+
+
+def _as_it_is(value: Any) -> Any:
+    """A leaf as JAX would have it; an array of NumPy will do where JAX would keep its format."""
+    kept = type(value) is np.ndarray and jax.dtypes.canonicalize_dtype(value.dtype) == value.dtype
+    return value if kept else as_array(value)
 
 
 def double(value: Any) -> Any:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from math import prod
 from typing import Any
 
@@ -44,9 +45,13 @@ class Layout:
         """One vector -> one array for each leaf, as the user's function expects them."""
         return [jnp.asarray(one) for one in self.plain(row)]
 
-    def plain(self, row: Array) -> list[Any]:
+    def plain(self, row: Array) -> tuple[Any, ...]:
         """The same as NumPy arrays, which is all that a compiled function needs."""
-        return [one[0] for one in self.arrays(row[None])]
+        return next(self.singles(row[None]))
+
+    def singles(self, rows: Array) -> Iterator[tuple[Any, ...]]:
+        """The same of many rows, one after the other."""
+        return zip(*self.arrays(rows), strict=True) if self.leaves else repeat((), len(rows))
 
     def arrays(self, rows: Array, more: Array | None = None) -> list[Any]:
         """(k, size) -> for each leaf an array (k, *shape) of its dtype; with more rows at the end, where there are any.
@@ -66,18 +71,23 @@ class Layout:
         count = len(into)
         for leaf, array in zip(self.leaves, arrays, strict=True):
             flat = np.asarray(array)[:count].reshape(count, -1)
-            if leaf.is_complex:
-                flat = np.ascontiguousarray(flat).view(np.float64 if flat.dtype == np.complex128 else np.float32)
-            into[:, leaf.span] = flat
+            into[:, leaf.span] = _real(flat) if leaf.is_complex else flat
 
     def write_single(self, arrays: Arrays, into: Array) -> None:
         """The same for one vector."""
-        self.write([np.asarray(array)[None] for array in arrays], into[None])
+        for leaf, array in zip(self.leaves, arrays, strict=True):
+            flat = np.asarray(array).reshape(-1)
+            into[leaf.span] = _real(flat) if leaf.is_complex else flat
 
 
 def _part(rows: Array, leaf: Leaf) -> Any:
     part = rows[:, leaf.span]
     return np.ascontiguousarray(part).view(np.complex128) if leaf.is_complex else part
+
+
+def _real(flat: Any) -> Any:
+    """Pairs (re, im) of complex numbers."""
+    return np.ascontiguousarray(flat).view(np.float64 if flat.dtype == np.complex128 else np.float32)
 
 
 def units_and(more: Arrays) -> list[Any]:

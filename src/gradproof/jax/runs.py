@@ -35,12 +35,13 @@ class Runs:
     def __init__(self, call: Call, point: Array, tally: Tally, shelf: Shelf, plain: Plain) -> None:
         self.call = call
         self.shelf = shelf
-        self.point: Arrays = tuple(call.inputs.plain(point))
+        self.point: Arrays = call.inputs.plain(point)
         self.raised: Exception | None = None  # by the function, at a perturbed point
         self.value: Array | None = None
         self.primals: dict[str, Array] = {}  # by mode: the value that came along with the derivative
         self._tally = tally
         self._plain: Plain = plain
+        self._brought: dict[str, Family] = {}  # by mode: what has been seen to bring the value along
 
     def values(self, scope: AbstractContextManager[None]) -> Work:
         return Work(
@@ -63,17 +64,17 @@ class Runs:
     def first(self) -> Arrays:
         return self._one(self.point, lambda: self.arrays)
 
-    def one(self, row: Array) -> Arrays:
+    def one(self, plain: Arrays) -> Arrays:
         """At another point."""
-        arrays = self.call.inputs.plain(row)
         compiled = self._plain == "familiar" and self._familiar
-        return self._one(arrays, lambda: [as_array(one) for one in arrays], "compiled" if compiled else self._plain)
+        return self._one(plain, lambda: [as_array(one) for one in plain], "compiled" if compiled else self._plain)
 
     def _one(self, plain: Arrays, arrays: Callable[[], Arrays], way: Plain | None = None) -> Arrays:
         if (way or self._plain) in ("values compiled", "compiled"):
             try:
-                values: Arrays = self.shelf.family.one(tuple(plain))
-                self.call.learn_from(self.shelf.family.call)
+                family = self.shelf.family
+                values: Arrays = family.one(plain)
+                self.call.learn_from(family.call)
             except Unsupported:
                 raise
             except Exception:  # noqa: BLE001  whatever it is, it need not happen in a plain call
@@ -90,17 +91,22 @@ class Runs:
     def _familiar(self) -> bool:
         return self.shelf.shows(Recipe.of(self.call.run, self.point))
 
-    def _derivative(self, compiled: Callable[[Family], tuple[Arrays, Arrays]], eager: Callable[[], Arrays]) -> Arrays:
+    def _derivative(
+        self, mode: str, compiled: Callable[[Family], tuple[Arrays, Arrays]], eager: Callable[[], Arrays]
+    ) -> Arrays:
         """Of a single row."""
         if self._plain == "compiled" or (self._plain == "familiar" and self._familiar):
+            family = self.shelf.family
             try:
-                values, found = compiled(self.shelf.family)
+                values, found = compiled(family)
             except Unsupported:
                 raise
             except Exception:  # noqa: BLE001  whatever it is, it need not happen in a plain call
                 self._plain = "eager"
             else:
-                if self._plain == "compiled" or self._brings_value(values):
+                # The point is always the same one, and so is what this brings along: to look once is enough.
+                if self._plain == "compiled" or self._brought.get(mode) is family or self._brings_value(values):
+                    self._brought[mode] = family
                     return found
                 self._plain = "eager"
         return eager()
@@ -112,8 +118,8 @@ class Runs:
         return agree(brought, self.value, max(self.call.inputs.roundoff, self.call.outputs.roundoff))
 
     def values_each(self, rows: Array, into: Array) -> None:
-        for row, target in zip(rows, into, strict=True):
-            self._write(partial(self.one, row), row, target)
+        for row, plain, target in zip(rows, self.call.inputs.singles(rows), into, strict=True):
+            self._write(partial(self.one, plain), row, target)
 
     def value_again(self, point: Array, into: Array) -> None:
         """One more plain call at the point."""
@@ -149,13 +155,14 @@ class Runs:
         return found
 
     def pull_each(self, rows: Array, into: Array) -> None:
-        for row, target in zip(rows, into, strict=True):
-            self.call.inputs.write_single(self._pull_one(self.call.outputs.plain(row)), target)
+        for cotangents, target in zip(self.call.outputs.singles(rows), into, strict=True):
+            self.call.inputs.write_single(self._pull_one(cotangents), target)
             self._tally.pulls += 1
 
     def _pull_one(self, cotangents: Arrays) -> Arrays:
         return self._derivative(
-            lambda family: family.one_pull(self.point, tuple(cotangents)),
+            "reverse",
+            lambda family: family.one_pull(self.point, cotangents),
             lambda: self._reversed.pull([as_array(one) for one in cotangents]),
         )
 
@@ -183,13 +190,14 @@ class Runs:
     # Forward mode.
 
     def push_each(self, rows: Array, into: Array) -> None:
-        for row, target in zip(rows, into, strict=True):
-            self.call.outputs.write_single(self._push_one(self.call.inputs.plain(row)), target)
+        for tangents, target in zip(self.call.inputs.singles(rows), into, strict=True):
+            self.call.outputs.write_single(self._push_one(tangents), target)
             self._tally.pushes += 1
 
     def _push_one(self, tangents: Arrays) -> Arrays:
         return self._derivative(
-            lambda family: family.one_push(self.point, tuple(tangents)),
+            "forward",
+            lambda family: family.one_push(self.point, tangents),
             lambda: self._push_eager([as_array(one) for one in tangents]),
         )
 
