@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from functools import cached_property, partial
+from itertools import islice
 from typing import Literal
 
 import jax
@@ -23,6 +24,8 @@ Plain = Literal["eager", "familiar", "values compiled", "compiled"]
 
 # Up to so many numbers, unit vectors are handed over: to make them where they are used takes longer to compile.
 HANDED_OVER = 2**16
+# Single rows that are asked for before the first of them is waited for.
+IN_FLIGHT = 16
 
 
 class Runs:
@@ -155,9 +158,11 @@ class Runs:
         return found
 
     def pull_each(self, rows: Array, into: Array) -> None:
-        for cotangents, target in zip(self.call.outputs.singles(rows), into, strict=True):
-            self.call.inputs.write_single(self._pull_one(cotangents), target)
-            self._tally.pulls += 1
+        for some, targets in _in_flight(self.call.outputs.singles(rows), into):
+            found = [self._pull_one(cotangents) for cotangents in some]
+            for one, target in zip(found, targets, strict=True):
+                self.call.inputs.write_single(one, target)
+            self._tally.pulls += len(found)
 
     def _pull_one(self, cotangents: Arrays) -> Arrays:
         return self._derivative(
@@ -172,15 +177,13 @@ class Runs:
         return pulled
 
     def pull_every(self, more: Array) -> Every:
-        outputs, inputs, count = self.call.outputs, self.call.inputs, self.call.outputs.size
-        if count**2 <= HANDED_OVER:
-            rows = self.shelf.family.pull(self.point, tuple(outputs.arrays(with_units(more))))
-            columns = np.empty((inputs.size, count + len(more)))
-            inputs.write(rows, columns.T)
+        outputs, family = self.call.outputs, self.shelf.family
+        if outputs.size**2 <= HANDED_OVER:
+            found = family.pull_side_by_side(self.point, tuple(outputs.arrays(with_units(more))))
         else:
-            found = self.shelf.family.pull_every(self.point, tuple(outputs.arrays(more)))
-            columns = np.asarray(found, dtype=np.float64)
-        return Every(columns[:, :count], columns[:, count:].T)
+            found = family.pull_every(self.point, tuple(outputs.arrays(more)))
+        columns = np.asarray(found, dtype=np.float64)
+        return Every(columns[:, : outputs.size], columns[:, outputs.size :].T)
 
     def pull_batched(self, rows: Array, into: Array) -> None:
         pull: Callable[..., Arrays] = jax.vmap(lambda *ws: tuple(self._reversed.pull(ws)))
@@ -190,9 +193,11 @@ class Runs:
     # Forward mode.
 
     def push_each(self, rows: Array, into: Array) -> None:
-        for tangents, target in zip(self.call.inputs.singles(rows), into, strict=True):
-            self.call.outputs.write_single(self._push_one(tangents), target)
-            self._tally.pushes += 1
+        for some, targets in _in_flight(self.call.inputs.singles(rows), into):
+            found = [self._push_one(tangents) for tangents in some]
+            for one, target in zip(found, targets, strict=True):
+                self.call.outputs.write_single(one, target)
+            self._tally.pushes += len(found)
 
     def _push_one(self, tangents: Arrays) -> Arrays:
         return self._derivative(
@@ -212,14 +217,13 @@ class Runs:
         return pushed
 
     def push_every(self, more: Array) -> Every:
-        outputs, inputs, count = self.call.outputs, self.call.inputs, self.call.inputs.size
-        if count**2 <= HANDED_OVER:
-            rows = np.empty((count + len(more), outputs.size))
-            outputs.write(self.shelf.family.push(self.point, tuple(inputs.arrays(with_units(more)))), rows)
+        inputs, family = self.call.inputs, self.shelf.family
+        if inputs.size**2 <= HANDED_OVER:
+            found = family.push_below(self.point, tuple(inputs.arrays(with_units(more))))
         else:
-            found = self.shelf.family.push_every(self.point, tuple(inputs.arrays(more)))
-            rows = np.asarray(found, dtype=np.float64)
-        return Every(rows[:count], rows[count:])
+            found = family.push_every(self.point, tuple(inputs.arrays(more)))
+        rows = np.asarray(found, dtype=np.float64)
+        return Every(rows[: inputs.size], rows[inputs.size :])
 
     def push_batched(self, rows: Array, into: Array) -> None:
         push: Callable[..., Arrays] = jax.vmap(lambda *us: tuple(self.call.forward(self.arrays, us).tangents))
@@ -230,3 +234,11 @@ class Runs:
         if mode not in self.primals:
             self.primals[mode] = np.empty(self.call.outputs.size)
             self.call.outputs.write_single(values, self.primals[mode])
+
+
+def _in_flight(rows: Iterator[Arrays], into: Array) -> Iterator[tuple[Iterator[Arrays], Array]]:
+    """Some rows at a time, and where their results go: JAX hands back promises, and to wait for each before the next is
+    asked for takes longer than to compute it."""
+    for first in range(0, len(into), IN_FLIGHT):
+        targets = into[first : first + IN_FLIGHT]
+        yield islice(rows, len(targets)), targets
