@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gradproof.batching import Lane, agree, quiet
+from gradproof.batching import Known, Lane, agree, quiet
 from gradproof.jax.families import COMPILED
 from gradproof.jax.leaves import Layout
 from gradproof.program import Array, Every
@@ -25,13 +25,12 @@ def every(lane: Lane, sides: tuple[Layout, Layout], more: Array, run: Callable[[
     guest = lent if lane.batched is None else None
     if lane.batched is None and guest is None:
         return None
-    given = more if guest is None else np.vstack([more, guest.row])
     count = more.shape[1]
-    if lane.few > count or count + len(given) + BESIDE > lane.most or not all(map(_is_real, sides)):
+    if lane.few > count or count + len(more) + 1 + BESIDE > lane.most or not all(map(_is_real, sides)):
         return None
     try:
         with quiet():
-            found = run(np.vstack([given, np.repeat(given[:1], -len(given) % BESIDE, axis=0)]))
+            found = run(_given(more, guest))
     except Exception:  # noqa: BLE001  the rows get their say
         return None
     if guest is not None:
@@ -42,6 +41,17 @@ def every(lane: Lane, sides: tuple[Layout, Layout], more: Array, run: Callable[[
         lane.batched, lane.way = True, COMPILED
     lane.used = True
     return Every(found.jacobian, found.more[: len(more)])
+
+
+def _given(more: Array, guest: Known | None) -> Array:
+    """These rows, the guest, and copies of the first to fill up."""
+    taken = len(more) + (guest is not None)
+    given = np.empty((taken + -taken % BESIDE, more.shape[1]))
+    given[: len(more)] = more
+    if guest is not None:
+        given[len(more)] = guest.row
+    given[taken:] = given[:1]
+    return given
 
 
 def _is_real(layout: Layout) -> bool:

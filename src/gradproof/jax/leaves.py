@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import repeat
 from math import prod
 from typing import Any
@@ -28,7 +29,7 @@ class Layout:
     @classmethod
     def of(cls, named: Sequence[tuple[str, Any]]) -> Layout:
         return cls(
-            leaves([(path, tuple(array.shape), array.dtype.name) for path, array in named]),
+            leaves([(path, tuple(array.shape), _name(array.dtype)) for path, array in named]),
             tuple(array.dtype for _, array in named),
         )
 
@@ -109,7 +110,17 @@ def conjugated(arrays: Arrays) -> list[Any]:
 
 def differentiable(value: object) -> bool:
     """Whether this is an array with coordinates. Integers, booleans and random keys have none."""
-    return isinstance(value, (jax.Array, np.ndarray, np.generic)) and bool(jnp.issubdtype(value.dtype, jnp.inexact))
+    return isinstance(value, (jax.Array, np.ndarray, np.generic)) and _inexact(value.dtype)
+
+
+@lru_cache
+def _inexact(dtype: Any) -> bool:
+    return bool(jnp.issubdtype(dtype, jnp.inexact))
+
+
+@lru_cache
+def _name(dtype: Any) -> str:
+    return str(dtype.name)
 
 
 def as_array(value: Any) -> Any:

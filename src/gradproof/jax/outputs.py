@@ -20,12 +20,14 @@ class Outputs:
     def __init__(self, result: Any) -> None:
         found: list[tuple[str, Any]] = []
         self._tree = flatten(result, "out", found)
-        self._kept = [i for i, (_, value) in enumerate(found) if _reason_to_skip(value) is None]
+        reasons = [_reason_to_skip(value) for _, value in found]
+        self._kept = [i for i, reason in enumerate(reasons) if reason is None]
         # In place of what is skipped; integers have the zeros that JAX wants as their cotangents.
-        self._others = [no_tangent(value) for _, value in found]
-        self.layout = Layout.of([(found[i][0], as_array(found[i][1])) for i in self._kept])
+        self._others = [no_tangent(value) if reason else None for (_, value), reason in zip(found, reasons, strict=True)]
+        kept = [(found[i][0], as_array(found[i][1])) for i in self._kept]
+        self.layout = Layout.of(kept)
         self.skipped = tuple(
-            Skipped(path, reason) for path, value in found if (reason := _reason_to_skip(value)) is not None
+            Skipped(path, reason) for (path, _), reason in zip(found, reasons, strict=True) if reason is not None
         )
 
     def leaves_of(self, result: Any) -> Arrays:

@@ -35,13 +35,19 @@ class Tree:
     opened: tuple[Opened | None, ...]
 
 
+_LEAF = Tree(jax.tree_util.tree_structure(0), (None,))
+
+
 def flatten(value: Any, path: str, found: list[tuple[str, Any]]) -> Tree:
     """Append the (path, leaf) pairs of `value` to `found`; return the structure that holds them."""
+    if isinstance(value, jax.Array):
+        found.append((path, value))
+        return _LEAF
     keyed, definition = jax.tree_util.tree_flatten_with_path(value)
     opened: list[Opened | None] = []
     for keys, leaf in keyed:
         at = path + "".join(map(_step, keys))
-        if dataclasses.is_dataclass(leaf) and not isinstance(leaf, type):
+        if not isinstance(leaf, jax.Array) and dataclasses.is_dataclass(leaf) and not isinstance(leaf, type):
             names = tuple(field.name for field in dataclasses.fields(leaf) if hasattr(leaf, field.name))
             inner: list[tuple[str, Any]] = []
             fields = flatten(tuple(getattr(leaf, name) for name in names), "", inner)
