@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import weakref
 from typing import Any
 
 import jax
@@ -156,6 +157,35 @@ def test_custom_vjp_has_no_forward_mode() -> None:
     assert result.verdict is Verdict.RIGHT
     assert any("forward mode does not exist here" in finding.sentence for finding in result.findings)
     assert gradproof.check(function, jnp.asarray(X), modes="forward", seed=1).verdict is Verdict.UNSUPPORTED
+
+
+def test_a_missing_mode_keeps_what_jax_raised_but_no_vectors() -> None:
+    @jax.custom_vjp
+    def function(x: Any) -> Any:
+        return jnp.sin(x)
+
+    function.defvjp(lambda x: (jnp.sin(x), x), lambda x, g: (g * jnp.cos(x),))
+    program, tangents = program_of(function, jnp.asarray(X)), np.ones((1, X.size))
+    kept = weakref.ref(tangents)
+    for _ in range(2):
+        try:
+            program.push(tangents)
+        except Unsupported as missing:
+            assert isinstance(missing.__cause__, TypeError)  # noqa: PT017  pytest.raises would keep the frames itself
+    del tangents
+    assert kept() is None
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_few_pushes_are_what_many_are(dtype: str) -> None:
+    with jax.enable_x64(dtype == "float64"):
+        program = program_of(lambda x, y: (x @ y, y.sum()), (jnp.ones((3, 4), dtype), jnp.ones((4, 2), dtype) * 2))
+        rows = np.random.default_rng(0).standard_normal((20, program.point.size))
+        many = program.push(rows)
+        for count in (1, 7, 8, 17):
+            np.testing.assert_allclose(program.push(rows[:count]), many[:count], rtol=1e-5, atol=1e-6)
+            np.testing.assert_allclose(program.pull(many[:count]), many[:count] @ program.pull(np.eye(7)), rtol=1e-5)
+        assert program.tally.pushes >= 20 + 33
 
 
 def test_a_while_loop_has_no_reverse_mode() -> None:

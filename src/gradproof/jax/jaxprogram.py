@@ -15,7 +15,7 @@ from gradproof.jax.calls import Call, GradientCall, LinearizedCall, TangentCall,
 from gradproof.jax.every import every
 from gradproof.jax.families import Shelf
 from gradproof.jax.leaves import rows_of
-from gradproof.jax.modes import unsupported_in_double
+from gradproof.jax.modes import frameless, unsupported_in_double
 from gradproof.jax.runs import Plain, Runs
 from gradproof.jax.scope import Scope
 from gradproof.precision import DOUBLE, SINGLE
@@ -61,7 +61,7 @@ class JaxProgram:
         self.scope = scope
         self._origin = origin
         self._plain = plain
-        self._no_push = ""
+        self._no_push: Unsupported | None = None
         with scope:
             self._runs = Runs(call, point, tally, Shelf(call, scope.width), plain)
             values = self._runs.first()
@@ -149,13 +149,13 @@ class JaxProgram:
     def push(self, tangents: Array) -> Array:
         rows = rows_of(tangents, self.point.size)
         result = np.empty((len(rows), self.value.size))
-        if self._no_push:
-            raise Unsupported(self._no_push)
+        if self._no_push is not None:
+            raise frameless(self._no_push)
         try:
             with self.scope:
                 self._lanes["push"].run(rows, result, self._runs.pushes(self.scope))
         except Unsupported as unsupported:
-            self._no_push = str(unsupported)  # not itself: it holds on to the vectors of all calls that it came through
+            self._no_push = frameless(unsupported)
             raise
         self._lanes["push"].remember(rows, result)
         return result

@@ -42,3 +42,13 @@ def unsupported_in_double() -> Iterator[None]:
         raise
     except Exception as error:
         raise Unsupported(f"does not run in float64: {type(error).__name__}: {first_line(error)}") from error
+
+
+def frameless(missing: Unsupported) -> Unsupported:
+    """The same, to be kept: the traceback of what JAX raised holds on to the vectors of all calls that it came
+    through."""
+    kept, cause = Unsupported(str(missing)), missing.__cause__
+    if cause is not None:
+        cause.__cause__ = cause.__context__ = None
+        kept.__cause__ = cause.with_traceback(None)
+    return kept

@@ -23,12 +23,9 @@ class Outputs:
         reasons = [_reason_to_skip(value) for _, value in found]
         self._kept = [i for i, reason in enumerate(reasons) if reason is None]
         # In place of what is skipped; integers have the zeros that JAX wants as their cotangents.
-        self._others = [no_tangent(value) if reason else None for (_, value), reason in zip(found, reasons, strict=True)]
-        kept = [(found[i][0], as_array(found[i][1])) for i in self._kept]
-        self.layout = Layout.of(kept)
-        self.skipped = tuple(
-            Skipped(path, reason) for (path, _), reason in zip(found, reasons, strict=True) if reason is not None
-        )
+        self._others = [None if reason is None else no_tangent(found[i][1]) for i, reason in enumerate(reasons)]
+        self.layout = Layout.of([(found[i][0], as_array(found[i][1])) for i in self._kept])
+        self.skipped = tuple(Skipped(found[i][0], reason) for i, reason in enumerate(reasons) if reason is not None)
 
     def leaves_of(self, result: Any) -> Arrays:
         """The kept leaves of another result, as arrays."""
