@@ -30,6 +30,11 @@ class Graph:
         return tuple(nodes(self.values))
 
     @cached_property
+    def any_graph(self) -> bool:
+        """Whether autograd connects any value with the points."""
+        return any(value.requires_grad for value in self.values)
+
+    @cached_property
     def dead_end(self) -> str:
         """What a node says that stands for 'no derivative here'; nothing if there is none.
 

@@ -43,9 +43,11 @@ def evaluate_each(call: Call, rows: Array, into: Array, graph: str) -> Exception
     return failed
 
 
-def gives(call: Call, rows: Array, expected: Array, into: Array) -> bool:
-    """Whether the function gives bitwise its value on the last row of a larger buffer when nothing requires grad. If
-    not (it looks at grad mode, or at its input's storage), the loop gives it fresh tensors that require grad."""
+def gives(call: Call, point: Array, count: int, expected: Array, into: Array) -> bool:
+    """Whether the function gives bitwise its value on the last row of a buffer of so many when nothing requires grad.
+    If not (it looks at grad mode, or at its input's storage), the loop gives it fresh tensors that require grad."""
+    rows = np.full((count, point.size), np.nan)
+    rows[-1] = point
     try:
         with torch.no_grad():
             values = call.one([tensor[-1] for tensor in call.inputs.tensors(rows)])

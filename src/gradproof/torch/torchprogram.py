@@ -11,8 +11,9 @@ import torch
 
 from gradproof.batching import ELEMENTS, Known, Lane, Runner, Way, Work, outside
 from gradproof.errors import Unsupported, first_line
-from gradproof.program import Array, Leaf, Skipped, Tally, read_only
+from gradproof.program import Array, Every, Leaf, Skipped, Tally, read_only
 from gradproof.torch.calls import Call, UserCall, double
+from gradproof.torch.every import whole
 from gradproof.torch.gradientcall import GradientCall
 from gradproof.torch.graph import Graph, forwardless, trace
 from gradproof.torch.leaves import is_strided, rows_of
@@ -23,6 +24,7 @@ from gradproof.torch.widening import in_double
 
 # Fewer rows than this run one by one: a batch of calls costs as much as some of them, one of reverse passes as one.
 FEW, TWO = 8, 2
+BATCHED = "batched"  # the way of reverse passes
 
 
 class TorchProgram:
@@ -30,12 +32,12 @@ class TorchProgram:
 
     def __init__(self, call: Call, name: str, point: Array, tally: Tally, parent: TorchProgram | None = None) -> None:
         self.call = call
-        self.name = name
-        self.tally = tally
+        self.name, self.tally = name, tally
         self._parent = parent
         self._point = point
         self.whole = Purity(call.modules, call.reading)  # around all that is done with the program
         self.scope: Modes = self.whole  # whoever uses the graph or the call does it in this scope
+        self._shield: AbstractContextManager[None] = self.whole  # around what is only tried
         self.raised: Exception | None = None  # by the function, at a perturbed point
         self._graph_note = ""
         self._quiet: bool | None = None
@@ -48,10 +50,8 @@ class TorchProgram:
         with self.whole:
             self._trace()
             self._streams = streams(call.inputs.devices) if self.whole.moved() else ()
-        # Around what is only tried: where no random numbers are drawn, it leaves nothing behind.
-        self._shield: AbstractContextManager[None] = self.whole if self._streams else nullcontext()
         if not self._streams:
-            self.scope = Modes(call.modules, call.reading)
+            self.scope, self._shield = Modes(call.modules, call.reading), nullcontext()
         self.inputs: tuple[Leaf, ...] = call.inputs.leaves
         self.outputs: tuple[Leaf, ...] = call.outputs.leaves
         self.skipped: tuple[Skipped, ...] = call.skipped
@@ -113,21 +113,20 @@ class TorchProgram:
 
     @property
     def batched(self) -> bool:
-        return self._lanes["values"].works(self._point, self.value.size, self._evaluation)
-
-    @property
-    def _evaluation(self) -> Work:
-        return self._work("vmap", self._values_many, self._values_each)
+        return self._lanes["values"].works(self._point, self.value.size, self._evaluation())
 
     def _work(self, way: str, many: Runner, each: Runner) -> Work:
-        """Made anew each time: kept, it would hold the program, which then outlives its last user."""
+        """Made anew each time: kept, it would hold the program, and outlive its last user."""
         return Work((Way(way, many),), each, self._shield)
+
+    def _evaluation(self) -> Work:
+        return self._work("vmap", self._values_many, self._values_each)
 
     def values(self, points: Array) -> Array:
         rows = rows_of(points, self._point.size)
         result = np.empty((len(rows), self.value.size))
         with self.scope:
-            self._lanes["values"].run(rows, result, self._evaluation)
+            self._lanes["values"].run(rows, result, self._evaluation())
         return result
 
     def repeated_value(self) -> Array:
@@ -142,16 +141,25 @@ class TorchProgram:
 
     def pull(self, cotangents: Array) -> Array:
         rows = rows_of(cotangents, self.value.size)
-        if not any(value.requires_grad for value in self.traced.values):
+        result = np.zeros((len(rows), self._point.size))
+        if not self.traced.any_graph:
             self.tally.pulls += len(rows)
-            return np.zeros((len(rows), self._point.size))
+            return result
         self._refuse_dead_ends()
-        result = np.empty((len(rows), self._point.size))
         with self.scope:
             move_on(self._streams)
-            self._lanes["pull"].run(rows, result, self._work("batched", self._pull_many, self._pull_each))
+            self._lanes["pull"].run(rows, result, self._work(BATCHED, self._pull_many, self._pull_each))
         self._lanes["pull"].remember(rows, result)
         return result
+
+    def every_pull(self, more: Array) -> Every | None:
+        if not (self._reusable and self.traced.any_graph):
+            return None
+        self._refuse_dead_ends()
+        with self.scope:
+            move_on(self._streams)
+            rows = rows_of(more, self.value.size)
+            return whole(self._lanes["pull"], BATCHED, (self.call.outputs, self.call.inputs), rows, self._reverse_many)
 
     def push(self, tangents: Array) -> Array:
         rows = rows_of(tangents, self._point.size)
@@ -199,8 +207,7 @@ class TorchProgram:
             return wide.gradient(self._point[parent.point.size :])
 
     def _widened_call(self) -> TorchProgram:
-        assert isinstance(self.call, UserCall)
-        call = self.call.widened()
+        call = self.call.widened() if isinstance(self.call, UserCall) else None
         if call is None:
             return self
         return in_double(call, lambda wide: TorchProgram(wide, self.name, self._point, self.tally), self.outputs)
@@ -228,22 +235,21 @@ class TorchProgram:
 
     def _same_without_graph(self, value: Array) -> bool:
         """See `gives`; `value` gets what it gives."""
-        rows = np.empty((2 if self._lanes["values"].most > 1 else 1, self._point.size))
-        rows[0] = np.nan
-        rows[-1] = self._point
         self.tally.evaluations += 1
         with self._shield:
-            self._quiet = gives(self.call, rows, self.value, value)
+            self._quiet = gives(self.call, self._point, min(2, self._lanes["values"].most), self.value, value)
         return self._quiet
 
     def _pull_many(self, rows: Array, into: Array) -> None:
         if not self._reusable:
             self._retrace()
+        self.call.inputs.write(self._reverse_many(self.call.outputs.tensors(rows)), into)
+
+    def _reverse_many(self, cotangents: Sequence[torch.Tensor]) -> Sequence[torch.Tensor | None]:
         self.used = True
-        cotangents = self.call.outputs.tensors(rows)
         gradients = reverse(self.traced.values, self.traced.points, cotangents, batched=True)
-        self.call.inputs.write(self.call.forms.gradients(gradients), into)
-        self.tally.pulls += len(rows)
+        self.tally.pulls += len(cotangents[0])
+        return self.call.forms.gradients(gradients)
 
     def _pull_each(self, rows: Array, into: Array) -> None:
         for row, target in zip(rows, into, strict=True):
@@ -277,14 +283,14 @@ class TorchProgram:
 
     def _push_many(self, rows: Array, into: Array) -> None:
         points = [leaf.detach().expand(len(rows), *leaf.shape).clone() for leaf in self.traced.points]
-        tangents = forward(self.call.many, points, self.call.inputs.tensors(rows))
-        self.call.outputs.write(tangents, into)
-        self.tally.pushes += len(rows)
+        self._pushed(forward(self.call.many, points, self.call.inputs.tensors(rows)), into)
 
     def _push_tangents(self, rows: Array, into: Array) -> None:
-        tangents = forward_along(self.call.one, self.traced.points, self.call.inputs.tensors(rows))
+        self._pushed(forward_along(self.call.one, self.traced.points, self.call.inputs.tensors(rows)), into)
+
+    def _pushed(self, tangents: Sequence[torch.Tensor | None], into: Array) -> None:
         self.call.outputs.write(tangents, into)
-        self.tally.pushes += len(rows)
+        self.tally.pushes += len(into)
 
     def run_dual(self, duals: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
         """The values of dual numbers; whoever calls has opened a dual level."""

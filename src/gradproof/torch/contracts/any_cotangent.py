@@ -22,7 +22,7 @@ def check_any_cotangent(
     program: TorchProgram, cotangents: list[torch.Tensor], gradients: Gradients, nondet_tol: float
 ) -> tuple[Finding, ...]:
     """`gradients` are those of the cotangents as they are; here they are larger, and not contiguous."""
-    if not any(value.requires_grad for value in program.graph.values):
+    if not program.graph.any_graph:
         return ()
     roundoff = precision.coarsest(program.inputs + program.outputs).roundoff
     factor = LARGE if roundoff <= precision.SINGLE.roundoff else SMALL

@@ -30,7 +30,7 @@ def check_batched_pull(
 ) -> tuple[Finding, ...]:
     """Two cotangents for all outputs as one batch; `gradients` are those of `cotangents`. Where that raises, each
     output by itself; where it differs, two that have nothing to do with each other, looped as well."""
-    if not any(value.requires_grad for value in program.graph.values):
+    if not program.graph.any_graph:
         return ()
     rows = [[factor * one for one in cotangents] for factor in MULTIPLES]
     looped = [[None if one is None else factor * numbers(one) for one in gradients] for factor in MULTIPLES]

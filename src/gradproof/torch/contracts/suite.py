@@ -94,7 +94,7 @@ def check_contracts(program: TorchProgram, terms: Terms) -> Kept:
         return Kept(check_inputs(program), (f"{ONE_PULL}{NO_RULE}",))
     wanted = [contract for contract in ALWAYS if contract.name in terms.names]
     special = [contract for contract in _for_rules(terms) if contract.name in terms.names]
-    if not (wanted or special) or not any(value.requires_grad for value in program.traced.values):
+    if not (wanted or special) or not program.traced.any_graph:
         return Kept()
     subject = Subject(
         program, terms.generator, slack_for(program, terms.tolerance.relative), terms.nondet_tol, terms.reach
