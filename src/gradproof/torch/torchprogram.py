@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 import torch
 
-from gradproof.batching import ELEMENTS, Known, Lane, Runner, Way, Work, outside
+from gradproof.batching import ELEMENTS, Known, Lane, Way, Work, outside
 from gradproof.errors import Unsupported, first_line
 from gradproof.program import Array, Every, Leaf, Skipped, Tally, read_only
 from gradproof.torch.calls import Call, UserCall, double
@@ -115,12 +115,9 @@ class TorchProgram:
     def batched(self) -> bool:
         return self._lanes["values"].works(self._point, self.value.size, self._evaluation())
 
-    def _work(self, way: str, many: Runner, each: Runner) -> Work:
-        """Made anew each time: kept, it would hold the program, and outlive its last user."""
-        return Work((Way(way, many),), each, self._shield)
-
     def _evaluation(self) -> Work:
-        return self._work("vmap", self._values_many, self._values_each)
+        """Made anew each time: kept, it would hold the program, which then outlives its last user."""
+        return Work((Way("vmap", self._values_many),), self._values_each, self._shield)
 
     def values(self, points: Array) -> Array:
         rows = rows_of(points, self._point.size)
@@ -148,7 +145,7 @@ class TorchProgram:
         self._refuse_dead_ends()
         with self.scope:
             move_on(self._streams)
-            self._lanes["pull"].run(rows, result, self._work(BATCHED, self._pull_many, self._pull_each))
+            self._lanes["pull"].run(rows, result, Work((Way(BATCHED, self._pull_many),), self._pull_each, self._shield))
         self._lanes["pull"].remember(rows, result)
         return result
 
@@ -241,13 +238,11 @@ class TorchProgram:
         return self._quiet
 
     def _pull_many(self, rows: Array, into: Array) -> None:
-        if not self._reusable:
-            self._retrace()
         self.call.inputs.write(self._reverse_many(self.call.outputs.tensors(rows)), into)
 
     def _reverse_many(self, cotangents: Sequence[torch.Tensor]) -> Sequence[torch.Tensor | None]:
-        self.used = True
-        gradients = reverse(self.traced.values, self.traced.points, cotangents, batched=True)
+        graph = self.graph
+        gradients = reverse(graph.values, graph.points, cotangents, batched=True)
         self.tally.pulls += len(cotangents[0])
         return self.call.forms.gradients(gradients)
 
@@ -259,20 +254,17 @@ class TorchProgram:
             self.tally.pulls += 1
 
     def _pull_one(self, cotangent: Array) -> list[torch.Tensor | None]:
-        if not self._reusable:
-            self._retrace()
-            return reverse(self.traced.values, self.traced.points, self.call.outputs.single(cotangent))
-        used, self.used = self.used, True
+        used, graph = self.used and self._reusable, self.graph
         try:
-            return reverse(self.traced.values, self.traced.points, self.call.outputs.single(cotangent))
+            return reverse(graph.values, graph.points, self.call.outputs.single(cotangent))
         except Unsupported:
             raise
         except Exception as error:
             if not used:
                 raise
             # Some graphs serve only once. If a new one does not help either, the error is the user's to see.
-            self._retrace()
-            gradients = reverse(self.traced.values, self.traced.points, self.call.outputs.single(cotangent))
+            graph = self.renewed()
+            gradients = reverse(graph.values, graph.points, self.call.outputs.single(cotangent))
             self._reusable = False
             self._graph_note = f"pull: a new graph each time, because {first_line(error)}"
             return gradients
