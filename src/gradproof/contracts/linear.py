@@ -1,8 +1,9 @@
 """The reverse pass is linear in the cotangent: pull(a v + b w) = a pull(v) + b pull(w).
 
 One-hot cotangents of size one never notice `g.abs()`, `g.clamp(-1, 1)` or a backward that ignores g. A signed
-combination of sizes from 1/2 to 64, over all outputs together, does; and a threshold that only small cotangents fall
-below shows when the same is scaled down.
+combination of sizes from 1/2 to 64, over all outputs together, does. The same is pulled again much larger and much
+smaller, with the other sign: so a threshold on cotangents shows, and what depends on the sign of one of them, or of
+their sum, also where there is a single one.
 """
 
 from __future__ import annotations
@@ -15,14 +16,15 @@ from gradproof.agreement import entry_tolerance
 from gradproof.contracts.negligible import negligible
 from gradproof.contracts.repeatable import check_repeated
 from gradproof.norms import rms
-from gradproof.precision import SINGLE, coarsest
+from gradproof.precision import DOUBLE, SINGLE, coarsest
 from gradproof.program import Array, Leaf, Program
 from gradproof.reference.rounding import LUCK, trembling
+from gradproof.reference.steps import signed
 from gradproof.result import Finding, Place, Verdict
 from gradproof.settings import Tolerance
 from gradproof.sizes import sizes_of
 
-# What `combination` draws from: +-2^k with k from -1 to 6. The first is negative, also when there is only one.
+# What `combination` draws from: 2^k with k from -1 to 6. The largest, beyond any clipping to one, comes first.
 SIZES = np.exp2(np.arange(-1.0, 7.0))
 SIGNS = np.resize([-1.0, 1.0], SIZES.size)
 
@@ -30,26 +32,31 @@ SIGNS = np.resize([-1.0, 1.0], SIZES.size)
 @dataclass(frozen=True, slots=True)
 class Loudness:
     """How large and how small cotangents are made: a threshold on them, such as clipping, lies between the two or shows
-    in the gradient itself. Powers of two change no digit."""
+    in the gradient itself. Powers of two change no digit. The small ones have the other sign."""
 
     loud: float
     quiet: float
 
 
-# `quiet` makes everything that `combination` draws smaller than 1/64.
-USUAL = Loudness(2.0**4, 2.0**-12)
+LOUDNESS = {DOUBLE.name: Loudness(2.0**14, -(2.0**-20)), SINGLE.name: Loudness(2.0**4, -(2.0**-12))}
 # Half precision has no room for either.
-PLAIN = Loudness(1.0, 1.0)
+PLAIN = Loudness(1.0, -1.0)
 
 
 def loudness(program: Program) -> Loudness:
-    return USUAL if coarsest(program.inputs + program.outputs).roundoff <= SINGLE.roundoff else PLAIN
+    return LOUDNESS.get(coarsest(program.inputs + program.outputs).name, PLAIN)
 
 
 def combination(count: int, generator: np.random.Generator) -> Array:
-    """Coefficients of different size and sign, in a random order that repeats."""
-    drawn = generator.permuted(SIZES) * SIGNS
+    """Coefficients of different size and sign, in a random order that repeats; the first is negative, and large."""
+    drawn = SIGNS * SIZES[-1]
+    drawn[1:] *= generator.permuted(SIZES[:-1]) / SIZES[-1]
     return np.asarray(drawn[np.arange(count) % drawn.size])
+
+
+def mixed(count: int, generator: np.random.Generator) -> Array:
+    """The cotangent of all outputs that is pulled alone, as the user would: no two numbers of it are alike."""
+    return combination(count, generator) * np.abs(signed(generator, count))
 
 
 def check_linear(

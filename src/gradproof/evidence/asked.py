@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from gradproof.contracts.linear import combination, loudness
+from gradproof.contracts.linear import loudness, mixed
 from gradproof.evidence.gathered import Task, restricted
 from gradproof.norms import rms
 from gradproof.precision import of
@@ -38,8 +38,7 @@ def cotangents(task: Task, probes: int) -> Asked:
     program, outputs = task.program, task.program.outputs
     count = program.value.size
     drawn = [signed(task.generator, count) for _ in range(probes)]
-    mixed = combination(count, task.generator) * np.abs(signed(task.generator, count))
-    both = _rounded(np.outer((1.0, loudness(program).quiet), mixed), outputs)
+    both = _rounded(np.outer((1.0, loudness(program).quiet), mixed(count, task.generator)), outputs)
     if probes == 0:
         rows = both
         alike, sizes = [leaf.span for leaf in outputs], [size_of(program, leaf) for leaf in outputs]

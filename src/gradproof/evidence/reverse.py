@@ -4,41 +4,45 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradproof.contracts.linear import check_linear, combination, loudness
+from gradproof.contracts.linear import check_linear, loudness, mixed
 from gradproof.evidence.gathered import Task
 from gradproof.norms import rows_dot
 from gradproof.precision import DOUBLE, coarsest
 from gradproof.program import Array, pull_every, pulled_of
-from gradproof.reference.steps import signed
 from gradproof.result import Finding
 
 
 def rows(task: Task) -> tuple[Array, tuple[Finding, ...]]:
     """The Jacobian by reverse mode, as (N, M), and what the contract says about the pulls. One mixed cotangent of
     signed, unequal entries is pulled alone, as the user would; of a copy in float64 it rides along with the rows, as
-    the same does everywhere, but small."""
+    the same does everywhere, but small, and large, with the other sign."""
     program = task.program
     count = program.value.size
     known = pulled_of(program) if task.role == "own" else None
-    mixed = combination(count, task.generator) * np.abs(signed(task.generator, count)) if known is None else known[0]
-    quiet = loudness(program).quiet
+    cotangent = mixed(count, task.generator) if known is None else known[0]
+    voices = loudness(program)
+    factors = (voices.quiet, -voices.loud)
     if task.role == "own":
-        alone = program.pull(mixed[None])[0] if known is None else known[1]
-        every = pull_every(program, quiet * mixed[None])
+        alone = program.pull(cotangent[None])[0] if known is None else known[1]
+        every = pull_every(program, np.outer(factors, cotangent))
     else:
-        every = pull_every(program, np.outer((quiet, 1.0), mixed))
-        alone = every.more[1]
-    jacobian = every.jacobian
-    expected = rows_dot(jacobian, mixed)
-    findings: tuple[Finding, ...] = ()
-    if "linear" in task.contracts:
-        narrow = coarsest(program.inputs) is not DOUBLE
-        size = np.sqrt(rows_dot(jacobian**2, mixed**2)) if narrow else None
-        findings = check_linear(program, mixed, alone, expected, task.tolerance, task.nondet_tol, size)
-        # A power of two changes no digit of what is linear: mostly, the quiet pull is the loud one, only smaller.
-        if not (findings or np.array_equal(every.more[0], quiet * alone)):
-            quietly = None if size is None else quiet * size
-            findings = check_linear(
-                program, quiet * mixed, every.more[0], quiet * expected, task.tolerance, task.nondet_tol, quietly
-            )
-    return jacobian, findings
+        every = pull_every(program, np.outer((*factors, 1.0), cotangent))
+        alone = every.more[-1]
+    if "linear" not in task.contracts:
+        return every.jacobian, ()
+    expected = rows_dot(every.jacobian, cotangent)
+    narrow = coarsest(program.inputs) is not DOUBLE
+    size = np.sqrt(rows_dot(every.jacobian**2, cotangent**2)) if narrow else None
+
+    def check(factor: float, pulled: Array) -> tuple[Finding, ...]:
+        terms = None if size is None else abs(factor) * size
+        return check_linear(
+            program, factor * cotangent, pulled, factor * expected, task.tolerance, task.nondet_tol, terms
+        )
+
+    findings = check(1.0, alone)
+    for factor, pulled in zip(factors, every.more, strict=False):
+        # A power of two changes no digit of what is linear: mostly, this is the same once more.
+        if not (findings or np.array_equal(pulled, factor * alone)):
+            findings = check(factor, pulled)
+    return every.jacobian, findings

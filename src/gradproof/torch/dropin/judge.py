@@ -12,6 +12,7 @@ import torch
 
 from gradproof import precision
 from gradproof.check import check_program
+from gradproof.contracts.linear import mixed
 from gradproof.errors import (
     GradcheckError,
     NonDifferentiableWarning,
@@ -20,7 +21,6 @@ from gradproof.errors import (
     Unsupported,
 )
 from gradproof.program import Array
-from gradproof.reference.steps import signed
 from gradproof.result import Comparison, Cost, Finding, Result, Verdict
 from gradproof.settings import Effort, Tolerance
 from gradproof.torch.contracts.any_cotangent import check_any_cotangent
@@ -77,13 +77,13 @@ def judge(case: Case) -> Result:
     program, options = case.program, case.options
     gradients: Gradients = [None] * len(program.inputs)
     generator = np.random.default_rng(seed())
-    mixed = signed(generator, program.value.size)
-    cotangents = program.call.outputs.single(mixed)
+    mixture = mixed(program.value.size, generator)
+    cotangents = program.call.outputs.single(mixture)
     if options.check_backward_ad:
         with program.scope:
             gradients, findings = check_reentrant(program, cotangents, options.nondet_tol)
             _raise_for(findings, case)
-            program.remember(mixed, gradients)
+            program.remember(mixture, gradients)
             returned = check_returned(program)
             _raise_for(returned if options.check_grad_dtypes else (), case)
     result = _judge_derivatives(case)

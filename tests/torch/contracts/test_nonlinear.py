@@ -1,0 +1,79 @@
+"""A backward that is not linear is found whatever it depends on, at every size of the output, with every seed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import gradproof
+from gradproof import Verdict
+from gradproof.settings import Effort
+from gradproof.torch import gradcheck
+from gradproof.torch.dropin import judge
+
+Rule = Callable[[Tensor], Tensor]
+
+WRONG: dict[str, Rule] = {
+    "absolute": lambda g: 2 * g.abs(),
+    "no negative ones": lambda g: 2 * g.clamp(min=0),
+    "clipped to one": lambda g: 2 * g.clamp(-1, 1),
+    "clipped where large": lambda g: 2 * g.clamp(-5e3, 5e3),
+    "negative ones halved": lambda g: 2 * torch.where(g < 0, g / 2, g),
+    "zero where small": lambda g: 2 * torch.where(g.abs() < 1e-3, 0.0, g),
+    "another one where the sum is negative": lambda g: (2 + (g.sum() < 0)) * g,
+    "clipped by the norm": lambda g: 2 * g / g.norm().clamp(min=1.0),
+}
+RIGHT: dict[str, Rule] = {
+    "plain": lambda g: 2 * g,
+    "through float64 and back": lambda g: (2 * g.to(torch.complex128)).real,
+}
+EFFORTS: tuple[Effort, ...] = ("auto", 1, 2)
+
+
+def doubled(rule: Rule) -> Callable[[Tensor], Tensor]:
+    class Doubled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Tensor) -> Tensor:
+            return 2 * x
+
+        @staticmethod
+        def backward(ctx: Any, g: Tensor) -> Tensor:
+            return rule(g)
+
+    return Doubled.apply  # type: ignore[no-any-return]
+
+
+def at(size: int) -> Tensor:
+    return torch.linspace(-1.1, 1.3, size, dtype=torch.float64).requires_grad_()
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 17])
+@pytest.mark.parametrize("effort", EFFORTS)
+@pytest.mark.parametrize("name", WRONG)
+def test_the_wrong_ones_are_found(name: str, effort: Effort, size: int) -> None:
+    for seed in range(8):
+        result = gradproof.check(doubled(WRONG[name]), at(size), effort=effort, seed=seed)
+        assert result.verdict is Verdict.WRONG, f"seed {seed}: {result}"
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 17])
+@pytest.mark.parametrize("effort", EFFORTS)
+@pytest.mark.parametrize("name", RIGHT)
+def test_the_right_ones_pass(name: str, effort: Effort, size: int) -> None:
+    for seed in range(8):
+        assert gradproof.check(doubled(RIGHT[name]), at(size), effort=effort, seed=seed).ok
+
+
+@pytest.mark.parametrize("fast", [False, True])
+@pytest.mark.parametrize("size", [1, 3])
+def test_the_drop_in_has_no_lucky_seed(size: int, fast: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed in range(24):
+        monkeypatch.setattr(judge, "seed", lambda seed=seed: seed)
+        for name, rule in WRONG.items():
+            assert not gradcheck(doubled(rule), at(size), fast_mode=fast, raise_exception=False), (seed, name)
+        for name, rule in RIGHT.items():
+            assert gradcheck(doubled(rule), at(size), fast_mode=fast), (seed, name)
