@@ -154,7 +154,9 @@ def _judged(task: Task, settings: Settings, note: tuple[str, ...], own: Own) -> 
     if not gathered.comparisons and all(finding.verdict is Verdict.RIGHT for finding in findings):
         findings += (unsupported(f"a derivative of order {task.order}", "no mode of it exists", Verdict.UNSUPPORTED),)
     kept = own(gathered)
-    findings = explained(task, findings + kept.findings)
+    said = {(finding.code, finding.place) for finding in findings}
+    findings += tuple(finding for finding in kept.findings if (finding.code, finding.place) not in said)
+    findings = explained(task, findings)
     findings += mismatches(task, gathered.comparisons, findings)
     findings += tuple(undecided(c) for c in gathered.comparisons if c.verdict is Verdict.UNDECIDED)
     findings = worded(findings, offers_of(program).words)

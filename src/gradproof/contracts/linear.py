@@ -38,7 +38,8 @@ class Loudness:
     quiet: float
 
 
-LOUDNESS = {DOUBLE.name: Loudness(2.0**14, -(2.0**-20)), SINGLE.name: Loudness(2.0**4, -(2.0**-12))}
+# No smaller: a backward that solves a system to an absolute tolerance (1e-8) is right as far as that goes.
+LOUDNESS = {DOUBLE.name: Loudness(2.0**14, -(2.0**-12)), SINGLE.name: Loudness(2.0**4, -(2.0**-12))}
 # Half precision has no room for either.
 PLAIN = Loudness(1.0, -1.0)
 

@@ -83,8 +83,8 @@ def pulls(task: Task, drawn: list[Probe]) -> Pulled:
     number of leaves; and the contract on the pulls. One combination of all cotangents rides along."""
     program = task.program
     pairs = [(probe, o, output) for probe in drawn for o, output in enumerate(program.outputs)]
-    # All of the other sign: what the probes have in common is seen with both.
-    weights = np.abs(combination(len(pairs), task.generator)) * loudness(program).quiet
+    # All of the other sign: what the probes have in common is seen with both. The first, and largest, is 4.
+    weights = np.abs(combination(len(pairs), task.generator)) * (loudness(program).quiet / 16)
     mixed = np.empty((1, program.value.size))
     for weight, (probe, _, output) in zip(weights, pairs, strict=True):
         if probe is drawn[0]:

@@ -51,13 +51,23 @@ def at(size: int) -> Tensor:
     return torch.linspace(-1.1, 1.3, size, dtype=torch.float64).requires_grad_()
 
 
+# Of many cotangents some are small; a single one is not as small as that (see `contracts.linear`).
+SMALL = "zero where small"
+
+
 @pytest.mark.parametrize("size", [1, 2, 3, 17])
 @pytest.mark.parametrize("effort", EFFORTS)
-@pytest.mark.parametrize("name", WRONG)
+@pytest.mark.parametrize("name", [name for name in WRONG if name != SMALL])
 def test_the_wrong_ones_are_found(name: str, effort: Effort, size: int) -> None:
     for seed in range(8):
         result = gradproof.check(doubled(WRONG[name]), at(size), effort=effort, seed=seed)
         assert result.verdict is Verdict.WRONG, f"seed {seed}: {result}"
+
+
+@pytest.mark.parametrize("size", [17, 100])
+@pytest.mark.parametrize("effort", EFFORTS)
+def test_what_drops_small_ones_is_found_among_many(effort: Effort, size: int) -> None:
+    test_the_wrong_ones_are_found(SMALL, effort, size)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 17])
@@ -69,11 +79,13 @@ def test_the_right_ones_pass(name: str, effort: Effort, size: int) -> None:
 
 
 @pytest.mark.parametrize("fast", [False, True])
-@pytest.mark.parametrize("size", [1, 3])
+@pytest.mark.parametrize("size", [1, 3, 17])
 def test_the_drop_in_has_no_lucky_seed(size: int, fast: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in range(24):
         monkeypatch.setattr(judge, "seed", lambda seed=seed: seed)
         for name, rule in WRONG.items():
+            if name == SMALL and size < 17:
+                continue
             assert not gradcheck(doubled(rule), at(size), fast_mode=fast, raise_exception=False), (seed, name)
         for name, rule in RIGHT.items():
             assert gradcheck(doubled(rule), at(size), fast_mode=fast), (seed, name)

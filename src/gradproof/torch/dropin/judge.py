@@ -12,7 +12,7 @@ import torch
 
 from gradproof import precision
 from gradproof.check import check_program
-from gradproof.contracts.linear import mixed
+from gradproof.contracts.linear import SIZES, mixed
 from gradproof.errors import (
     GradcheckError,
     NonDifferentiableWarning,
@@ -77,7 +77,8 @@ def judge(case: Case) -> Result:
     program, options = case.program, case.options
     gradients: Gradients = [None] * len(program.inputs)
     generator = np.random.default_rng(seed())
-    mixture = mixed(program.value.size, generator)
+    # Of the size of torch's own, which nondet_tol is meant for.
+    mixture = mixed(program.value.size, generator) / SIZES[-1]
     cotangents = program.call.outputs.single(mixture)
     if options.check_backward_ad:
         with program.scope:
