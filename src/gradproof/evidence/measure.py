@@ -12,7 +12,7 @@ from gradproof.evidence.folds import Fold, find_fold, with_loudest
 from gradproof.evidence.gathered import Task
 from gradproof.evidence.nans import tainted
 from gradproof.evidence.sums import Probe, Sums, part, sums_of
-from gradproof.norms import dot
+from gradproof.norms import all_finite, dot
 from gradproof.precision import coarsest
 from gradproof.program import Array, Leaf
 from gradproof.reference.estimate import Estimate, Goal, Kind
@@ -45,7 +45,8 @@ class Outcome:
     def smooth(self) -> bool:
         """Or at least as smooth as the way allows to see."""
         kinds = (Kind.SMOOTH, Kind.NEAR) if self.probe.way == "both" else (Kind.SMOOTH, Kind.NEAR, Kind.EDGE)
-        return bool(np.isin(self.numeric.kind, kinds).all() and np.isfinite(self.numeric.bar).all())
+        found = set(self.numeric.kind.ravel().tolist())
+        return found <= set(kinds) and bool(np.isfinite(self.numeric.bar).all())
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +66,8 @@ def draw(task: Task) -> list[Probe]:
     that a bound lets move only one way make a second part of it."""
     direction = random_direction(task.reference, task.steps, task.generator)
     cotangent = signed(task.generator, task.program.value.size)
-    finite = np.isfinite(task.program.value)
-    if not finite.all():
+    if not all_finite(task.program.value):
+        finite = np.isfinite(task.program.value)
         direction, cotangent = np.where(tainted(task), 0.0, direction), np.where(finite, cotangent, 0.0)
     if task.limits is None:
         return [Probe(direction, cotangent)]

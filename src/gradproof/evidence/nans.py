@@ -7,6 +7,7 @@ import numpy as np
 from gradproof.agreement import Mask
 from gradproof.errors import Unsupported
 from gradproof.evidence.gathered import Task
+from gradproof.norms import all_finite
 from gradproof.program import Array, leaf_at
 from gradproof.reference.estimate import Kind, Kinds
 from gradproof.result import Finding, Place, Verdict
@@ -17,7 +18,7 @@ HINT = "Move the point into the domain."
 def not_finite(task: Task) -> tuple[Finding, ...]:
     """Outputs that are NaN or infinite at the point itself: nothing can be said of their derivatives."""
     program = task.program
-    if np.isfinite(program.value).all():
+    if all_finite(program.value):
         return ()
     findings = []
     for leaf in program.outputs:

@@ -74,7 +74,7 @@ def step_exponent(program: Program) -> int:
 def _powers(point: Array, inputs: tuple[Leaf, ...], shift: int) -> Array:
     """2**shift times the scales. Works on the exponent bits of the numbers themselves, since at a million coordinates
     logarithms would cost more than the function under test."""
-    result = np.ones(point.shape)
+    result = np.empty(point.shape)
     for leaf in inputs:
         if not leaf.size:
             continue
@@ -104,7 +104,7 @@ def signed(generator: np.random.Generator, size: int) -> Array:
     """Signed magnitudes in [0.5, 1.5]: never near zero, practically never equal, so that no errors cancel."""
     if size > PERIODS[-1]:
         return np.resize(signed(generator, int(generator.choice(PERIODS))), size)
-    return np.asarray(SIGNED[_drawn(generator, size, 4).view(np.uint16)[:size] & (SIGNED.size - 1)])
+    return SIGNED.take(_drawn(generator, size, 4).view(np.uint16)[:size] & (SIGNED.size - 1))
 
 
 def finely_signed(generator: np.random.Generator, size: int) -> Array:
