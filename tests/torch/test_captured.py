@@ -106,6 +106,16 @@ def test_reverse_passes_are_made_in_batches_all_the_same(factor: float) -> None:
     assert any(note.startswith("values: one by one") for note in result.notes)
 
 
+@pytest.mark.parametrize(("factor", "verdict"), [(1.0, Verdict.RIGHT), (1.2, Verdict.WRONG)])
+def test_all_contracts_hold_for_what_is_captured(factor: float, verdict: Verdict) -> None:
+    """It requires grad for the function, also where the point that stands for it does not."""
+    net = Net(factor)
+    arguments = (draw(2, 4).requires_grad_(), net.weight)
+    result = gradproof.check(lambda x, _: net(x), arguments, seed=1)
+    assert result.verdict is verdict
+    assert {finding.code for finding in result.findings if finding.verdict is Verdict.WRONG} <= {"mismatch"}
+
+
 def test_a_tensor_that_is_both_given_and_captured() -> None:
     x = draw(4)
     assert gradproof.check(lambda given: given * x, (x,), seed=1).verdict is Verdict.RIGHT

@@ -21,7 +21,7 @@ HINT = "Look for ctx.needs_input_grad in backward, and for what forward saves."
 
 def check_subsets(subject: Subject) -> tuple[Finding, ...]:
     """Every input alone, and all but one."""
-    count = len(subject.program.inputs)
+    count = _exchangeable(subject)
     chosen = [int(i) for i in subject.generator.permutation(count)[:MOST]] if count > MOST else list(range(count))
     everything = range(count)
     subsets: list[tuple[int, ...]] = [(i,) for i in chosen]
@@ -36,12 +36,18 @@ def check_subsets(subject: Subject) -> tuple[Finding, ...]:
 def check_each_alone(subject: Subject) -> tuple[Finding, ...]:
     """For the drop-in: the first inputs alone; a gradient that is missing then is the function's own choice. Operators
     of torch's own are not in question."""
-    count = len(subject.program.inputs)
+    count = _exchangeable(subject)
     for i in range(min(count, TRIED) if count > 1 and subject.written else 0):
         found = _compared(subject, (i,), missing="allowed")
         if found is not None:
             return (found,)
     return ()
+
+
+def _exchangeable(subject: Subject) -> int:
+    """How many inputs there are to choose from. What the function reaches past its arguments requires grad for it,
+    whatever it is called with."""
+    return 0 if subject.program.call.forms.captured else len(subject.program.inputs)
 
 
 def _compared(subject: Subject, subset: Sequence[int], missing: Missing = "wrong") -> Finding | None:
