@@ -18,7 +18,7 @@ from gradproof.contracts.repeatable import check_repeated
 from gradproof.norms import rms
 from gradproof.precision import DOUBLE, SINGLE, coarsest
 from gradproof.program import Array, Leaf, Program
-from gradproof.reference.rounding import LUCK, trembling
+from gradproof.reference.rounding import LUCK, extent, trembling
 from gradproof.reference.steps import signed
 from gradproof.result import Finding, Place, Verdict
 from gradproof.settings import Tolerance
@@ -97,7 +97,7 @@ def check_linear(
     if repeated:
         return repeated
     # What is divided by nearly nothing, or left over where terms cancel, is as uncertain as it trembles.
-    uncertain = LUCK * trembling(program, cotangent, np.random.default_rng(0))
+    uncertain = LUCK * trembling(program, cotangent, np.random.default_rng(0), extent)
     return tuple(
         _finding(leaf, int(np.nanargmax(found)), pulled[leaf.span], expected[leaf.span])
         for leaf, found in excess.items()

@@ -34,15 +34,13 @@ def rows(task: Task) -> tuple[Array, tuple[Finding, ...]]:
     narrow = coarsest(program.inputs) is not DOUBLE
     size = np.sqrt(rows_dot(every.jacobian**2, cotangent**2)) if narrow else None
 
-    def check(factor: float, pulled: Array) -> tuple[Finding, ...]:
+    def check(factor: float, pulled: Array, wanted: Array) -> tuple[Finding, ...]:
         terms = None if size is None else abs(factor) * size
-        return check_linear(
-            program, factor * cotangent, pulled, factor * expected, task.tolerance, task.nondet_tol, terms
-        )
+        return check_linear(program, factor * cotangent, pulled, wanted, task.tolerance, task.nondet_tol, terms)
 
-    findings = check(1.0, alone)
+    findings = check(1.0, alone, expected)
     for factor, pulled in zip(factors, every.more, strict=False):
         # A power of two changes no digit of what is linear: mostly, this is the same once more.
         if not (findings or np.array_equal(pulled, factor * alone)):
-            findings = check(factor, pulled)
+            findings = check(factor, pulled, factor * alone)
     return every.jacobian, findings

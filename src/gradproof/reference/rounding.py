@@ -114,13 +114,31 @@ def magnified(run: Callable[[Array], Array], row: Array) -> tuple[Array, Array]:
     return found[0], apart
 
 
-def trembling(program: Program, cotangent: Array, generator: np.random.Generator) -> Array:
+def extent(rows: Array) -> Array:
+    """How far values (k, n) are spread. Rounding may have two sides as well: for those whom no kink can excuse."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.nan_to_num(rows.max(axis=0) - rows.min(axis=0), posinf=0.0))
+
+
+def scatter(rows: Array) -> Array:
+    """How far values (k, n) are spread, but for the largest gap between them: the sides of a kink are no scatter."""
+    with np.errstate(invalid="ignore"):
+        gaps = np.diff(np.sort(rows, axis=0), axis=0)
+        return np.asarray(np.nan_to_num(gaps.sum(axis=0) - gaps.max(axis=0), posinf=0.0))
+
+
+def trembling(
+    program: Program,
+    cotangent: Array,
+    generator: np.random.Generator,
+    measure: Callable[[Array], Array] = scatter,
+) -> Array:
     """By how much J^T w (N,) is uncertain, whoever computes it in these formats: it scatters as much between points
     a few roundings away, or differs nearly as much between near points as between far ones, which rounding does and
-    neither a mistake nor a slope. Zero where no such points can be had."""
+    neither a mistake nor a slope. Zero where no such points can be had. `measure`: what counts as scatter there."""
     try:
         gradient = program.gradient(cotangent)
-        beside = _scatter(gradient.values(_beside(gradient, generator)))
+        beside = measure(gradient.values(_beside(gradient, generator)))
         if precision.coarsest(program.inputs + program.outputs) is not precision.DOUBLE:
             return beside
         size = program.point.size
@@ -148,13 +166,6 @@ def _around(point: Array, size: int, away: float, generator: np.random.Generator
     points = np.repeat(point[None], POINTS, axis=0)
     points[:, :size] *= 1.0 + away * generator.uniform(-1.0, 1.0, (POINTS, size))
     return points
-
-
-def _scatter(rows: Array) -> Array:
-    """How far values (k, n) are spread, but for the largest gap between them: the sides of a kink are no scatter."""
-    with np.errstate(invalid="ignore"):
-        gaps = np.diff(np.sort(rows, axis=0), axis=0)
-        return np.asarray(np.nan_to_num(gaps.sum(axis=0) - gaps.max(axis=0), posinf=0.0))
 
 
 def _spread(gradient: Program, points: Array) -> Array:
