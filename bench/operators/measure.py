@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import gc
 import signal
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -56,6 +58,7 @@ def measure(
     effort: Effort,
 ) -> Iterator[Started | list[Outcome]]:
     """Each candidate is announced before it runs; the outcomes of all come at the end."""
+    _settle()
     yield Started(Label(case.name, candidates[0]))  # the first call of an operator may already crash
     _warm_up(case)
     judgements: dict[Candidate, Judgement] = {}
@@ -70,6 +73,14 @@ def measure(
         for candidate, taken in times.items()
         for found in (judgements[candidate],)
     ]
+
+
+@functools.cache
+def _settle() -> None:
+    """Once in a process: Python's collector need not look through PyTorch's databases in the middle of somebody's time
+    (that takes 0.2 s, a hundred times as long as most checks)."""
+    gc.collect()
+    gc.freeze()
 
 
 def _typical(taken: list[float]) -> float:

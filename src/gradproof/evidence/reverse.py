@@ -21,13 +21,13 @@ def rows(task: Task) -> tuple[Array, tuple[Finding, ...]]:
     known = pulled_of(program) if task.role == "own" else None
     cotangent = mixed(count, task.generator) if known is None else known[0]
     voices = loudness(program)
-    factors = (voices.quiet, -voices.loud)
+    factors = np.array([[voices.quiet], [-voices.loud], [1.0]])
     if task.role == "own":
         alone = program.pull(cotangent[None])[0] if known is None else known[1]
-        every = pull_every(program, np.outer(factors, cotangent))
+        every = pull_every(program, factors[:2] * cotangent)
     else:
-        every = pull_every(program, np.outer((*factors, 1.0), cotangent))
-        alone = every.more[-1]
+        every = pull_every(program, factors * cotangent)
+        alone = every.more[2]
     if "linear" not in task.contracts:
         return every.jacobian, ()
     expected = rows_dot(every.jacobian, cotangent)
@@ -39,8 +39,9 @@ def rows(task: Task) -> tuple[Array, tuple[Finding, ...]]:
         return check_linear(program, factor * cotangent, pulled, wanted, task.tolerance, task.nondet_tol, terms)
 
     findings = check(1.0, alone, expected)
-    for factor, pulled in zip(factors, every.more, strict=False):
-        # A power of two changes no digit of what is linear: mostly, this is the same once more.
-        if not (findings or np.array_equal(pulled, factor * alone)):
-            findings = check(factor, pulled, factor * alone)
+    again = factors[:2] * alone
+    # A power of two changes no digit of what is linear: mostly, this is the same once more.
+    if not (every.more[:2] == again).all():
+        for factor, pulled, wanted in zip(factors[:2, 0], every.more, again, strict=False):
+            findings = findings or check(factor, pulled, wanted)
     return every.jacobian, findings
