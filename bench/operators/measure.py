@@ -110,8 +110,12 @@ def _timed(case: Case, candidate: Candidate, checkers: Mapping[str, Checker], li
         with time_limit(limit):
             judgement = case.judge(checker, candidate.mode)
     except TimeIsUp:
+        judgement = None
+    seconds = time.thread_time() - before
+    if judgement is None:
+        gc.collect()  # gigabytes of a Jacobian, perhaps: the next candidate must not be the one to give them back
         return Judgement("timeout", f"gave up after {limit:g} s", 0), limit
-    return judgement, time.thread_time() - before
+    return judgement, seconds
 
 
 def _warm_up(case: Case) -> None:
