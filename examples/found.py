@@ -162,6 +162,19 @@ def logaddexp() -> tuple[Tensor, Tensor]:
     return torch.func.grad(gradient)(x), slope(gradient, x, along)
 
 
+def weight_norm() -> tuple[Tensor, Tensor]:
+    """The second derivative of g v / |v|, fused, as `parametrizations.weight_norm` calls it: |v| counts as fixed."""
+    direction, along = torch.tensor([[3.0, 4.0]], dtype=F64), torch.tensor([[1.0, 0.0]], dtype=F64)
+    size, weights = torch.ones(1, 1, dtype=F64), torch.tensor([[1.0, 2.0]], dtype=F64)
+
+    def gradient(v: Tensor) -> Tensor:
+        v = v if v.requires_grad else v.detach().requires_grad_()
+        normed = torch._weight_norm(v, size, 0)
+        return torch.autograd.grad((normed * weights).sum(), v, create_graph=True)[0]
+
+    return pulled(gradient, direction, along), slope(gradient, direction, along)
+
+
 def householder_product() -> tuple[Tensor, Tensor]:
     """Reverse mode at tau = 1 / |v|^2: the product is a polynomial, but its rule divides by tau |v|^2 - 1."""
     vectors, tau = torch.tensor([[1.0], [1.0]], dtype=F64), torch.tensor([0.5], dtype=F64)
@@ -175,7 +188,7 @@ def householder_product() -> tuple[Tensor, Tensor]:
 FOUND = (
     cholesky_inverse, logcumsumexp, logcumsumexp_complex, max_unpool1d, linear_cross_entropy_forward,
     linear_cross_entropy_second, compressed_values, as_strided_scatter, native_layer_norm, triangular_solve,
-    scatter_reduce_prod, logaddexp, householder_product,
+    scatter_reduce_prod, logaddexp, householder_product, weight_norm,
 )  # fmt: skip
 
 

@@ -116,7 +116,7 @@ def _windows() -> Iterator[Entry]:
     yield Entry(
         "jax.lax.conv_general_dilated",
         (image, kernel),
-        lambda x, k: lax.conv_general_dilated(x, k, (2, 1), "VALID", lhs_dilation=(1, 2), rhs_dilation=(2, 1)),
+        lambda x, k: lax.conv_general_dilated(x, k, (2, 1), ((0, 0), (0, 0)), lhs_dilation=(1, 2), rhs_dilation=(2, 1)),
     )
     yield Entry(
         "jax.lax.conv_with_general_padding",
