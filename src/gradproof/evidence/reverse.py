@@ -42,6 +42,6 @@ def rows(task: Task) -> tuple[Array, tuple[Finding, ...]]:
     again = factors[:2] * alone
     # A power of two changes no digit of what is linear: mostly, this is the same once more.
     if not (every.more[:2] == again).all():
-        for factor, pulled, wanted in zip(factors[:2, 0], every.more, again, strict=False):
+        for factor, pulled, wanted in zip(factors[:2, 0], every.more[:2], again, strict=True):
             findings = findings or check(factor, pulled, wanted)
     return every.jacobian, findings

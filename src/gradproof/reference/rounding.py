@@ -142,7 +142,7 @@ def trembling(
         if precision.coarsest(program.inputs + program.outputs) is not precision.DOUBLE:
             return beside
         size = program.point.size
-        far, near = (_spread(gradient, _around(gradient.point, size, away, generator)) for away in (FAR, NEAR))
+        far, near = (extent(gradient.values(_around(gradient.point, size, away, generator))) for away in (FAR, NEAR))
         most = SMALL * largest(np.nan_to_num(gradient.value))
         return np.maximum(beside, np.where(far <= STEADY * near, np.minimum(np.minimum(far, near), most), 0.0))
     except BudgetSpent:
@@ -166,8 +166,3 @@ def _around(point: Array, size: int, away: float, generator: np.random.Generator
     points = np.repeat(point[None], POINTS, axis=0)
     points[:, :size] *= 1.0 + away * generator.uniform(-1.0, 1.0, (POINTS, size))
     return points
-
-
-def _spread(gradient: Program, points: Array) -> Array:
-    with np.errstate(invalid="ignore"):
-        return np.asarray(np.nan_to_num(np.ptp(gradient.values(points), axis=0), posinf=0.0))

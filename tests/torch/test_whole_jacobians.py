@@ -1,0 +1,68 @@
+"""Whole Jacobians by one batched reverse pass: the same numbers as row by row, and None where it is not believed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from gradproof.program import pull_every
+from gradproof.torch.adapter import program_of
+
+
+def draw(*shape: int, dtype: torch.dtype = torch.float64) -> Tensor:
+    return torch.randn(shape, dtype=dtype, generator=torch.Generator().manual_seed(3))
+
+
+def several(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    return (a @ b).tanh(), b[0] ** 2
+
+
+CASES: list[tuple[Callable[..., Any], tuple[Tensor, ...]]] = [
+    (torch.sin, (draw(7),)),
+    (several, (draw(3, 4), draw(4, 2))),
+    (lambda a, b: a * b.sum(), (draw(3, dtype=torch.complex128), draw(2))),
+    (lambda a, _: a.exp(), (draw(4), draw(5))),  # nothing depends on the second
+]
+
+
+@pytest.mark.parametrize(("fn", "args"), CASES)
+def test_the_jacobian_is_that_of_single_rows(fn: Callable[..., Any], args: tuple[Tensor, ...]) -> None:
+    program = program_of(fn, args)
+    more = np.random.default_rng(0).normal(size=(3, program.value.size))
+    alone = program.pull(more[:1])  # the row that a batch is held against
+    for _ in range(2):  # with it, and later without
+        every = program.every_pull(more)
+        assert every is not None
+        expected = np.stack([program.pull(row[None])[0] for row in np.eye(program.value.size)], axis=1)
+        np.testing.assert_allclose(every.jacobian, expected, atol=1e-14)
+        np.testing.assert_allclose(every.more, more @ expected.T, atol=1e-13)
+        np.testing.assert_allclose(every.more[:1], alone, atol=1e-13)
+
+
+def test_rows_are_counted() -> None:
+    program = program_of(torch.sin, draw(40))
+    program.pull(np.ones((1, 40)))
+    before = program.tally.pulls
+    assert program.every_pull(np.ones((2, 40))) is not None
+    assert program.tally.pulls == before + 43  # units, two more, and the one that is known
+
+
+def test_without_a_pull_to_hold_it_against_it_is_not_believed() -> None:
+    assert program_of(torch.sin, draw(5)).every_pull(np.ones((1, 5))) is None
+
+
+def test_a_batch_that_disagrees_is_refused_and_rows_decide() -> None:
+    program = program_of(torch.sin, draw(6))
+    program.pull(np.linspace(1.0, 2.0, 6)[None])
+    known = program.known
+    assert known is not None
+    known.result[2] += 1e-3
+    assert program.every_pull(np.ones((1, 6))) is None
+    assert "pull: one by one, because a batch disagrees with a single call" in program.notes
+    expected = np.diag(np.cos(program.point))
+    np.testing.assert_allclose(pull_every(program, np.ones((1, 6))).jacobian, expected, atol=1e-15)
