@@ -98,10 +98,11 @@ def check_linear(
         return repeated
     # What is divided by nearly nothing, or left over where terms cancel, is as uncertain as it trembles.
     uncertain = LUCK * trembling(program, cotangent, np.random.default_rng(0), extent)
+    unexcused = {leaf: found - uncertain[leaf.span] for leaf, found in excess.items()}
     return tuple(
-        _finding(leaf, int(np.nanargmax(found)), pulled[leaf.span], expected[leaf.span])
-        for leaf, found in excess.items()
-        if (found > uncertain[leaf.span]).any()
+        _finding(leaf, int(np.nanargmax(left)), pulled[leaf.span], expected[leaf.span])
+        for leaf, left in unexcused.items()
+        if (left > 0).any()
     )
 
 

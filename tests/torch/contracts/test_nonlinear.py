@@ -89,3 +89,24 @@ def test_the_drop_in_has_no_lucky_seed(size: int, fast: bool, monkeypatch: pytes
             assert not gradcheck(doubled(rule), at(size), fast_mode=fast, raise_exception=False), (seed, name)
         for name, rule in RIGHT.items():
             assert gradcheck(doubled(rule), at(size), fast_mode=fast), (seed, name)
+
+
+def rough(rule: Rule) -> Callable[[Tensor], Tensor]:
+    """Twice its argument. The first entry of the gradient is only known to a tenth: it is never the same a rounding
+    away."""
+
+    def backward(g: Tensor) -> Tensor:
+        noise = 0.1 * g.norm() * torch.sin(1e18 * g.sum())
+        return torch.cat((2 * g[:1] + noise, rule(g[1:])))
+
+    return doubled(backward)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_entry_that_rounding_does_not_excuse_is_named(seed: int) -> None:
+    def found(rule: Rule) -> list[str]:
+        result = gradproof.check(rough(rule), at(3), modes="reverse", effort="exhaustive", seed=seed)
+        return [str(one.place.input) for one in result.findings if one.code == "nonlinear"]
+
+    assert found(lambda g: torch.stack((2 * g[0], 2 * g[1] + 1e-3 * g[1].abs()))) == ["args[0][2]"]
+    assert found(RIGHT["plain"]) == []
