@@ -66,3 +66,51 @@ def test_a_batch_that_disagrees_is_refused_and_rows_decide() -> None:
     assert "pull: one by one, because a batch disagrees with a single call" in program.notes
     expected = np.diag(np.cos(program.point))
     np.testing.assert_allclose(pull_every(program, np.ones((1, 6))).jacobian, expected, atol=1e-15)
+
+
+class Doubled(torch.autograd.Function):
+    """Without a vmap rule: torch's own batching refuses it where it is called, autograd's does not."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return 2 * x
+
+
+class CallsDoubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return 2 * x
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        return Doubled.apply(grad)
+
+
+class Deciding(torch.autograd.Function):
+    """The backward decides by numbers, which no batch can."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return 2 * x
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        return 2 * grad if float(grad.abs().max()) > -1.0 else grad
+
+
+@pytest.mark.parametrize(
+    ("fn", "note"),
+    [
+        (lambda x: x.cumsum(0), "pull: batched"),
+        (CallsDoubled.apply, "pull: batched by autograd"),
+        (Deciding.apply, "pull: one by one, because a batch raised RuntimeError"),
+    ],
+)
+def test_the_best_way_that_works_is_taken(fn: Callable[..., Any], note: str) -> None:
+    program = program_of(fn, draw(12))
+    mixed = np.linspace(1.0, 2.0, 12)[None]
+    program.pull(mixed)
+    jacobian = pull_every(program, mixed).jacobian
+    expected = np.stack([program.pull(row[None])[0] for row in np.eye(12)], axis=1)
+    np.testing.assert_array_equal(jacobian, expected)
+    assert any(said == note or said.startswith(f"{note}:") for said in program.notes), program.notes

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 
 Rows = Sequence[torch.Tensor]
+Verb = Callable[[Rows], Sequence[Any]]  # to tensors, or to tensors and None
+Batching = Callable[[Verb, Rows], list[Any]]
 
 
 @contextmanager
@@ -30,29 +32,32 @@ def by_rules() -> Iterator[None]:
         switch._set_vmap_fallback_enabled(before)
 
 
-def at_once(fn: Callable[[Rows], Rows], rows: Rows) -> Rows:
-    """`torch.vmap` of a function from tensors to at least one tensor; random numbers are the same in each row."""
+def at_once(fn: Verb, rows: Rows) -> list[Any]:
+    """`torch.vmap` of a function from tensors to at least one tensor; random numbers are the same in each row. A value
+    that is None stays so."""
     parts = _parts_of_vmap()
     if parts is None or not rows:
-        values: Rows = torch.vmap(lambda *row: tuple(fn(row)), randomness="same")(*rows)
-        return values
+        return _through(functools.partial(torch.vmap, randomness="same"), fn, rows)
     count = rows[0].shape[0]
     with torch.autograd.graph.disable_saved_tensors_hooks("vmap does not go with hooks for saved tensors"):
         level = parts._vmap_increment_nesting(count, "same")
         try:
             values = fn([parts._add_batch_dim(row, 0, level) for row in rows])
-            return [parts._remove_batch_dim(value, level, count, 0) for value in values]
+            return [None if one is None else parts._remove_batch_dim(one, level, count, 0) for one in values]
         finally:
             parts._vmap_decrement_nesting()
 
 
-def at_once_in_autograd(
-    fn: Callable[[Rows], Sequence[torch.Tensor | None]], rows: Rows
-) -> Sequence[torch.Tensor | None]:
-    """The same by the batching that autograd itself uses for `is_grads_batched`; it takes dual numbers, and custom
-    Functions without a vmap rule. A value that is None stays so."""
+def at_once_by_rules(fn: Verb, rows: Rows) -> list[Any]:
+    with by_rules():
+        return at_once(fn, rows)
+
+
+def at_once_in_autograd(fn: Verb, rows: Rows) -> list[Any]:
+    """The same by the batching that autograd itself uses for `is_grads_batched`. It has fewer rules, and loops over the
+    rows where it has none, but takes dual numbers, and custom Functions without a vmap rule."""
     if not _autograd_has_parts():
-        return _at_once_in_some_autograd(fn, rows)
+        return _through(_batching_of_autograd(), fn, rows)
     inner: Any = torch
     count = rows[0].shape[0]
     level = inner._C._vmapmode_increment_nesting()
@@ -63,10 +68,12 @@ def at_once_in_autograd(
         inner._C._vmapmode_decrement_nesting()
 
 
-def _at_once_in_some_autograd(
-    fn: Callable[[Rows], Sequence[torch.Tensor | None]], rows: Rows
-) -> Sequence[torch.Tensor | None]:
-    """Through whatever there is that maps tensors to tensors."""
+# For reverse passes, the best first.
+REVERSE: Mapping[str, Batching] = {"batched": at_once_by_rules, "batched by autograd": at_once_in_autograd}
+
+
+def _through(batching: Callable[..., Any], fn: Verb, rows: Rows) -> list[Any]:
+    """By whatever there is that maps tensors to tensors."""
     present: list[bool] = []
 
     def defined(*row: torch.Tensor) -> tuple[torch.Tensor, ...]:
@@ -74,12 +81,16 @@ def _at_once_in_some_autograd(
         present[:] = [value is not None for value in values]
         return tuple(value for value in values if value is not None)
 
+    found = iter(batching(defined)(*rows))
+    return [next(found) if there else None for there in present]
+
+
+def _batching_of_autograd() -> Callable[..., Any]:
     try:
         batching: Callable[..., Any] = importlib.import_module("torch._vmap_internals")._vmap
     except (ImportError, AttributeError):
-        batching = torch.vmap
-    found = iter(batching(defined)(*rows))
-    return [next(found) if there else None for there in present]
+        return torch.vmap
+    return batching
 
 
 @functools.cache

@@ -3,7 +3,7 @@ out input by input at once. To hand the rows from place to place takes longer th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -15,7 +15,7 @@ from gradproof.torch.leaves import Layout, real
 Reverse = Callable[[Sequence[torch.Tensor]], Sequence[torch.Tensor | None]]
 
 
-def whole(lane: Lane, way: str, sides: tuple[Layout, Layout], more: Array, reverse: Reverse) -> Every | None:
+def whole(lane: Lane, ways: Mapping[str, Reverse], sides: tuple[Layout, Layout], more: Array) -> Every | None:
     """What all unit cotangents and some more give, for `sides` (outputs, inputs); None where that is to be had row by
     row, or not believed. One row must be what a plain pull gave, as in any other batch."""
     guest = None if lane.batched else lane.known
@@ -24,19 +24,21 @@ def whole(lane: Lane, way: str, sides: tuple[Layout, Layout], more: Array, rever
         return None
     # The guest stands neither first nor in the middle nor last, so that a batch that mixes up its rows is caught.
     split = count if guest is None else 2 * count // 3
-    try:
-        with quiet():
-            gradients = reverse(_cotangents(sides[0], more, guest, split))
-    except Exception:  # noqa: BLE001  the rows get their say
-        return None
-    found = _Laid(sides[1], gradients, rows)
-    if guest is not None:
-        if not agree(found.rows(split, split + 1)[0], guest.result, max(lane.roundoff, guest.roundoff)):
-            lane.refuse("a batch disagrees with a single call")
-            return None
-        lane.batched, lane.way = True, way
-    lane.used = True
-    return Every(found.columns(split, count), found.rows(rows - len(more), rows))
+    differs = False
+    for name in ways if guest is not None else (lane.way,):
+        try:
+            with quiet():
+                gradients = ways[name](_cotangents(sides[0], more, guest, split))
+        except Exception:  # noqa: BLE001, S112  another way, or the rows, get their say
+            continue
+        found = _Laid(sides[1], gradients, rows)
+        if guest is None or agree(found.rows(split, split + 1)[0], guest.result, max(lane.roundoff, guest.roundoff)):
+            lane.batched, lane.way, lane.used = True, name, True
+            return Every(found.columns(split, count), found.rows(rows - len(more), rows))
+        differs = True
+    if differs:
+        lane.refuse("a batch disagrees with a single call")
+    return None
 
 
 def _cotangents(outputs: Layout, more: Array, guest: Known | None, split: int) -> list[torch.Tensor]:

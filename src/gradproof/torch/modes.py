@@ -13,7 +13,7 @@ from torch.autograd import forward_ad
 
 from gradproof.errors import OutputsChanged, Unsupported, first_line
 from gradproof.program import Leaf
-from gradproof.torch.batchrules import at_once_in_autograd, by_rules
+from gradproof.torch.batchrules import Batching, at_once_in_autograd, by_rules
 
 # How torch (2.x) says that a mode does not exist, as far as the type of the exception does not tell.
 _NO_REVERSE = re.compile(
@@ -35,10 +35,10 @@ def reverse(
     *,
     create_graph: bool = False,
     retain_graph: bool = True,
-    batched: bool = False,
+    batching: Batching | None = None,
 ) -> list[torch.Tensor | None]:
     """J^T w through the graph that made `values` from `points`, of any layout. Where no value depends on it: None.
-    A value whose cotangent is None is left out."""
+    A value whose cotangent is None is left out. With a `batching` the cotangents are rows of a batch."""
     pairs = [(value, w) for value, w in zip(values, cotangents, strict=True) if value.requires_grad and w is not None]
     if not pairs:
         return [None] * len(points)
@@ -48,7 +48,7 @@ def reverse(
         return gradients_of(kept, points, given, create_graph=create_graph, retain_graph=retain_graph)
 
     try:
-        return list(at_once_in_autograd(pull, given) if batched else pull(given))
+        return list(pull(given)) if batching is None else batching(pull, given)
     except (NotImplementedError, RuntimeError) as error:
         if _NO_REVERSE.search(str(error)):
             raise Unsupported(first_line(error)) from error

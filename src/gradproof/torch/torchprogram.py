@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import torch
@@ -12,6 +12,7 @@ import torch
 from gradproof.batching import ELEMENTS, Known, Lane, Way, Work, outside
 from gradproof.errors import Unsupported, first_line
 from gradproof.program import Array, Every, Leaf, Skipped, Tally, read_only
+from gradproof.torch.batchrules import REVERSE, Batching
 from gradproof.torch.calls import Call, UserCall, double
 from gradproof.torch.every import whole
 from gradproof.torch.gradientcall import GradientCall
@@ -24,7 +25,6 @@ from gradproof.torch.widening import in_double
 
 # Fewer rows than this run one by one: a batch of calls costs as much as some of them, one of reverse passes as one.
 FEW, TWO = 8, 2
-BATCHED = "batched"  # the way of reverse passes
 
 
 class TorchProgram:
@@ -145,7 +145,8 @@ class TorchProgram:
         self._refuse_dead_ends()
         with self.scope:
             move_on(self._streams)
-            self._lanes["pull"].run(rows, result, Work((Way(BATCHED, self._pull_many),), self._pull_each, self._shield))
+            ways = tuple(Way(name, partial(self._pull_many, by)) for name, by in REVERSE.items())
+            self._lanes["pull"].run(rows, result, Work(ways, self._pull_each, self._shield))
         self._lanes["pull"].remember(rows, result)
         return result
 
@@ -156,7 +157,8 @@ class TorchProgram:
         with self.scope:
             move_on(self._streams)
             rows = rows_of(more, self.value.size)
-            return whole(self._lanes["pull"], BATCHED, (self.call.outputs, self.call.inputs), rows, self._reverse_many)
+            ways = {name: partial(self._reverse_many, by) for name, by in REVERSE.items()}
+            return whole(self._lanes["pull"], ways, (self.call.outputs, self.call.inputs), rows)
 
     def push(self, tangents: Array) -> Array:
         rows = rows_of(tangents, self._point.size)
@@ -237,12 +239,12 @@ class TorchProgram:
             self._quiet = gives(self.call, self._point, min(2, self._lanes["values"].most), self.value, value)
         return self._quiet
 
-    def _pull_many(self, rows: Array, into: Array) -> None:
-        self.call.inputs.write(self._reverse_many(self.call.outputs.tensors(rows)), into)
+    def _pull_many(self, batching: Batching, rows: Array, into: Array) -> None:
+        self.call.inputs.write(self._reverse_many(batching, self.call.outputs.tensors(rows)), into)
 
-    def _reverse_many(self, cotangents: Sequence[torch.Tensor]) -> Sequence[torch.Tensor | None]:
+    def _reverse_many(self, batching: Batching, cotangents: Sequence[torch.Tensor]) -> Sequence[torch.Tensor | None]:
         graph = self.graph
-        gradients = reverse(graph.values, graph.points, cotangents, batched=True)
+        gradients = reverse(graph.values, graph.points, cotangents, batching=batching)
         self.tally.pulls += len(cotangents[0])
         return self.call.forms.gradients(gradients)
 
