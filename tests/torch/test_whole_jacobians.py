@@ -52,6 +52,20 @@ def test_rows_are_counted() -> None:
     assert program.tally.pulls == before + 43  # units, two more, and the one that is known
 
 
+def test_more_rows_than_go_into_one_batch() -> None:
+    x = draw(200, 200)
+    program = program_of(lambda x: x[:, 0].sin() * x[0].cumsum(0), x)
+    more = np.random.default_rng(0).normal(size=(2, 200))
+    program.pull(more[:1])
+    before = program.tally.pulls
+    every = program.every_pull(more)
+    assert every is not None
+    assert program.tally.pulls == before + 203
+    expected = np.stack([program.pull(row[None])[0] for row in np.eye(200)], axis=1)
+    np.testing.assert_allclose(every.jacobian, expected, atol=1e-13)
+    np.testing.assert_allclose(every.more, more @ expected.T, atol=1e-11)
+
+
 def test_without_a_pull_to_hold_it_against_it_is_not_believed() -> None:
     assert program_of(torch.sin, draw(5)).every_pull(np.ones((1, 5))) is None
 

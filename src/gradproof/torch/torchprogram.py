@@ -25,6 +25,7 @@ from gradproof.torch.widening import in_double
 
 # Fewer rows than this run one by one: a batch of calls costs as much as some of them, one of reverse passes as one.
 FEW, TWO = 8, 2
+SHORTER = 4  # batches of reverse passes: in an operator without a batching rule, each row may copy all of them
 
 
 class TorchProgram:
@@ -63,7 +64,7 @@ class TorchProgram:
         roundoff = max(call.inputs.roundoff, call.outputs.roundoff)
         self._lanes = {
             "values": Lane("values", most, roundoff, TWO if parent else FEW, known=Known(point, self.value)),
-            "pull": Lane("pull", most, roundoff, TWO),
+            "pull": Lane("pull", max(1, most // SHORTER), roundoff, TWO),
             "push": Lane("push", most, roundoff, TWO),
         }
         if self._streams:
