@@ -13,7 +13,7 @@ from gradproof.norms import Weighed, dot, rms, rows_weighed
 from gradproof.program import Array, Indices, Program, alone_of
 from gradproof.reference.complexstep import ComplexStep
 from gradproof.reference.estimate import Estimate
-from gradproof.reference.steps import room, step_exponent
+from gradproof.reference.steps import room, step_exponent, treads
 from gradproof.sizes import sizes_of, terms_of
 
 # Rows of points are evaluated in chunks of about this many numbers (points and values together): large enough to
@@ -50,6 +50,7 @@ class Field(Ground):
     # log2 of the largest step, relative to the first, maybe of each coordinate (N,); and of others than the usual ones.
     highest: int | Indices = HIGHEST
     between: tuple[int, ...] = ()
+    treads: Array | None = None  # see `steps.treads`
 
     @property
     def coarse(self) -> Array:
@@ -82,6 +83,7 @@ def field_of(program: Program, step: ComplexStep | None = None) -> Field:
         None if step is None else step.slopes,
         _rounding(program),
         *_ladder(program),
+        treads(program),
     )
 
 
@@ -99,6 +101,7 @@ def only(field: Field, outputs: NDArray[np.intp]) -> Field:
         field.seen,
         field.highest,
         field.between,
+        field.treads,
     )
 
 
@@ -144,6 +147,7 @@ def _combined(program: Program, parts: Sequence[tuple[slice, Array]], step: Comp
         None if step is None else _then(step.slopes, combined),
         _rounding(program),
         *_ladder(program),
+        treads(program),
     )
 
 
@@ -188,11 +192,13 @@ def _coarser(program: Program) -> float:
 def _ladder(program: Program) -> tuple[int | Indices, tuple[int, ...]]:
     """The largest step, and others than the usual ones. No step is longer than twice the scale of its coordinate:
     beyond, an oscillation looks like anything. In float32 the best step stands out by a few digits at most, and must
-    not be missed: there the scale is that of the leaf, if it is longer, and steps are closer to each other."""
+    not be missed: there the scale is that of the leaf, if it is longer, and steps are closer to each other. So it is
+    where results are rounded to less; where arguments are as well, such steps are not exact."""
     most = min(HIGHEST, 1 - step_exponent(program))
-    if precision.coarsest(program.inputs + program.outputs) is precision.SINGLE:
-        return np.minimum(most + room(program), HIGHEST), HALFWAY
-    return most, ()
+    form = precision.coarsest(program.inputs + program.outputs)
+    if form is precision.DOUBLE or precision.coarsest(program.inputs).bits < precision.SINGLE.bits:
+        return most, ()
+    return np.minimum(most + room(program), HIGHEST), HALFWAY
 
 
 def _rounding(program: Program) -> Callable[[Array], Array] | None:

@@ -62,17 +62,25 @@ def held_against(field: Field, displacements: Array, found: Estimate) -> Estimat
 def _spacings(field: Field, displacements: Array) -> Array:
     """How far it is from one number to the next along each displacement; 0 where that does not matter."""
     result = np.zeros(len(displacements))
-    if field.seen is None:
+    if field.seen is None and field.treads is None:
         return result
     for row in np.flatnonzero(np.count_nonzero(displacements, axis=1) == 1):
-        for length in COARSE * 2.0 ** np.arange(1 - np.log2(COARSE)):
-            moves = np.array([-3.0, -2.0, -1.0, 1.0, 2.0, 3.0])[:, None] * (length * displacements[row])
-            points = field.point + moves
-            if (field.seen(points) == points).all():
-                result[row] = length
-                break
-    result[result == COARSE] = 0.0
+        result[row] = _spacing(field, displacements[row])
+    result[result <= COARSE] = 0.0
     return result
+
+
+def _spacing(field: Field, displacement: Array) -> float:
+    """Where only the results are so coarse: how far the arguments would be from each other if they were, too."""
+    if field.treads is not None:
+        return float(np.max(field.treads[displacement != 0] / np.abs(displacement[displacement != 0])))
+    assert field.seen is not None
+    for length in COARSE * 2.0 ** np.arange(1 - np.log2(COARSE)):
+        moves = np.array([-3.0, -2.0, -1.0, 1.0, 2.0, 3.0])[:, None] * (length * displacement)
+        points = field.point + moves
+        if (field.seen(points) == points).all():
+            return float(length)
+    return 0.0
 
 
 @np.errstate(invalid="ignore", over="ignore")

@@ -6,12 +6,13 @@ Every rung is a stencil with its own error bar; `lepski` says which of them to b
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gradproof.program import Array
+from gradproof.reference.blur import blurred, shortest
 from gradproof.reference.complexstep import sharpened
 from gradproof.reference.estimate import Estimate, Goal, Kind
 from gradproof.reference.field import Field
@@ -64,6 +65,7 @@ def refine(field: Field, displacements: Array, look: Rung, goal: Goal) -> Estima
         question = Question(field, displacements, goal)
         _walk(question, look, rows[climbing], (CLIMB, field.between, DESCENT, FAR_DESCENT), result)
         _walk(question, look, rows[~climbing], (DESCENT + CLIMB, field.between, FAR_DESCENT), result)
+        _smooth_out(field, displacements, goal, result)
     return result
 
 
@@ -78,6 +80,34 @@ def _sharpened(field: Field, displacements: Array, goal: Goal, result: Estimate)
     return missed
 
 
+def _smooth_out(field: Field, displacements: Array, goal: Goal, result: Estimate) -> None:
+    """Ask about what is still not known well enough over stairs made smooth; believed where it agrees with what is
+    known. See `blur`."""
+    missed = ~goal.met(result.value, result.bar) & ((result.kind == Kind.SMOOTH) | (result.kind == Kind.ROUGH))
+    rows = np.flatnonzero(missed.any(axis=1))
+    if field.treads is None or not rows.size:
+        return
+    smooth = blurred(field, field.treads)
+    limits = field.limits(displacements[rows])
+    for limit in np.unique(limits):
+        some = rows[limits == limit]
+        moves = displacements[some]
+        rungs = [_blurred_rung(smooth, moves, one) for one in range(shortest(field.treads, moves), limit + 1, 2)]
+        if len(rungs) > 1:
+            plain, found = result.of_rows(some), _choose(rungs, goal.of_rows(some), smooth.coarse)
+            taken = missed[some] & (found.bar < plain.bar) & (np.abs(found.value - plain.value) <= plain.bar)
+            taken &= found.spread == 0
+            pairs = [(getattr(found, one.name), getattr(plain, one.name)) for one in fields(Estimate)]
+            result.put(some, Estimate(*(np.where(taken, new, old) for new, old in pairs)))
+
+
+def _blurred_rung(field: Field, displacements: Array, exponent: int) -> Rung:
+    """What the mean makes of a slope that changes is a small part of what the stencil saw of that."""
+    rung = _rung(field, displacements, exponent)
+    smeared = rung.slopes.noise + rung.slopes.sigma * 2.0**-exponent
+    return replace(rung, slopes=replace(rung.slopes, noise=smeared))
+
+
 def second_opinion(field: Field, displacements: Array, look: Rung, goal: Goal) -> Estimate:
     """Rungs on both sides of the first look for every row, and the rest of the ladder where they do not agree: what
     must be asked before an entry is called wrong."""
@@ -87,6 +117,7 @@ def second_opinion(field: Field, displacements: Array, look: Rung, goal: Goal) -
     question = Question(field, displacements, goal, DESCENT[2])
     _walk(question, look, np.arange(shape[0]), stretches, result)
     _sharpened(field, displacements, goal, result)
+    _smooth_out(field, displacements, goal, result)
     return held_against(field, displacements, result)
 
 

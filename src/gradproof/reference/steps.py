@@ -58,6 +58,15 @@ def room(program: Program) -> Indices:
     return result
 
 
+def treads(program: Program) -> Array | None:
+    """How far arguments must move for a result to leave its tread (N,), where results are rounded so coarsely that this
+    is all that one sees of them, and arguments are not."""
+    form = precision.coarsest(program.outputs)
+    if form.bits >= precision.SINGLE.bits or precision.coarsest(program.inputs) is not precision.DOUBLE:
+        return None
+    return 2.0 * form.roundoff * scales(program.point, program.inputs)
+
+
 def fixed_steps(program: Program, step: float) -> Array:
     """The same first step for all coordinates: a power of two such that no random direction, which may be 1.5 times as
     long, goes beyond the step asked for."""
