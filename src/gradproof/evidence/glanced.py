@@ -79,7 +79,8 @@ def largest(jacobian: Array, leaf: Leaf, output: Leaf) -> tuple[int, int] | None
 
 
 def _top(block: Array) -> int:
-    """Where the largest absolute value is, without copies of all of them."""
+    """Where the largest absolute value is, with at most one copy of all of them."""
+    block = np.ascontiguousarray(block)
     high, low = int(block.argmax()), int(block.argmin())
     top, bottom = block.flat[high], -block.flat[low]
     return min(high, low) if top == bottom else high if top > bottom else low
