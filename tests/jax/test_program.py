@@ -247,6 +247,16 @@ def test_an_argument_of_numpy_is_never_handed_over() -> None:
     assert table.tolist() == [0, 1, 2]
 
 
+def test_a_function_may_give_its_argument_away() -> None:
+    function, x = jax.jit(lambda x: 2 * jnp.sin(x), donate_argnums=0), jnp.asarray(X)
+    program = program_of(function, x)
+    assert np.array_equal(program.repeated_value(), program.value)
+    assert gradproof.check(function, x, seed=0).ok
+    assert not x.is_deleted()
+    function(x)
+    assert x.is_deleted()
+
+
 SCALE = {"value": 2.0, "rule": 1.0}
 
 

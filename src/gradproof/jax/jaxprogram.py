@@ -18,13 +18,13 @@ from gradproof.jax.leaves import rows_of
 from gradproof.jax.modes import frameless, unsupported_in_double
 from gradproof.jax.runs import Plain, Runs
 from gradproof.jax.scope import Scope
-from gradproof.precision import DOUBLE, SINGLE
+from gradproof.precision import SINGLE
 from gradproof.program import Array, Every, Leaf, Skipped, Tally, read_only
 
-# Fewer pulls or pushes than this run one by one: compiling a batch costs as much as some dozens of them. In float64, to
-# which a narrow format adds batches of its own, pushes need not be as many.
+# Fewer pulls or pushes than this run one by one: compiling a batch costs as much as some dozens of them. The pushes of
+# a check are few, though, and each that runs alone waits for another thread.
 FEW_ROWS = 16
-FEW_PUSHES = 8
+FEW_PUSHES = 6
 FEW_VALUES = 8
 
 
@@ -77,11 +77,10 @@ class JaxProgram:
         self._draws = draws
         most = max(1, ELEMENTS // max(1, point.size + value.size))
         roundoff = self._roundoff = max(call.inputs.roundoff, call.outputs.roundoff)
-        pushes = FEW_PUSHES if roundoff <= DOUBLE.roundoff else FEW_ROWS
         self._lanes = {
             "values": Lane("values", most, roundoff, FEW_VALUES, 2 * ELEMENTS, known=Known(point, self.value)),
             "pull": Lane("pull", most, roundoff, FEW_ROWS, 2 * ELEMENTS),
-            "push": Lane("push", most, roundoff, pushes, 2 * ELEMENTS),
+            "push": Lane("push", most, roundoff, FEW_PUSHES, 2 * ELEMENTS),
         }
         if draws:
             self._runs.stay_plain()

@@ -43,6 +43,7 @@ class Runs:
         self.value: Array | None = None
         self.primals: dict[str, Array] = {}  # by mode: the value that came along with the derivative
         self._tally = tally
+        self._arrays: Arrays | None = None
         self._plain: Plain = plain
         self._brought: dict[str, Family] = {}  # by mode: what has been seen to bring the value along
 
@@ -59,10 +60,13 @@ class Runs:
 
     # Values.
 
-    @cached_property
+    @property
     def arrays(self) -> Arrays:
-        """The point, as the user's function expects it."""
-        return [as_array(one) for one in self.point]
+        """The point, as the user's function expects it. Nobody can write into arrays of JAX: they serve until the
+        function gives them away (`donate_argnums`)."""
+        if self._arrays is None or any(one.is_deleted() for one in self._arrays):
+            self._arrays = [as_array(one) for one in self.point]
+        return self._arrays
 
     def first(self) -> Arrays:
         return self._one(self.point, lambda: self.arrays)
@@ -126,7 +130,7 @@ class Runs:
 
     def value_again(self, point: Array, into: Array) -> None:
         """One more plain call at the point."""
-        self._write(lambda: self._one(self.point, lambda: [as_array(one) for one in self.point]), point, into)
+        self._write(self.first, point, into)
 
     def _write(self, run: Callable[[], Arrays], row: Array, target: Array) -> None:
         try:
