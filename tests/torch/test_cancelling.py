@@ -10,6 +10,7 @@ from torch import Tensor
 
 import gradproof
 from gradproof.result import Verdict
+from gradproof.torch import gradgradcheck
 
 F64 = torch.float64
 
@@ -149,3 +150,43 @@ class Doubled(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> Tensor:
         return 2 * g
+
+
+class Weighted(torch.autograd.Function):
+    """A weight times `rest` of the other argument. The rule says that there is none."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, w: Tensor, rest: Any) -> Tensor:
+        return w * rest(x)
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, Tensor, None]:
+        return torch.zeros_like(g), torch.zeros_like(g), None
+
+
+def _rounding(x: Tensor) -> Tensor:
+    return (300.0 * x + 1e3 / 3) - 1e3 / 3 - 300.0 * x
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_slope_that_is_rounding_of_another_argument(seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    x, w = (torch.rand(1, generator=generator, dtype=F64) + 0.5 for _ in range(2))
+    right = gradproof.check(Weighted.apply, (x, w, _rounding), seed=seed, modes="reverse")
+    assert right.verdict is not Verdict.WRONG, str(right)
+    wrong = gradproof.check(Weighted.apply, (x, w, lambda x: 1e-13 * x), seed=seed, modes="reverse")
+    assert wrong.verdict is Verdict.WRONG, str(wrong)
+    assert str(wrong.comparisons[1].worst.place.input) == "args[1][0]"
+
+
+@pytest.mark.parametrize("fast", [False, True])
+def test_the_norm_of_one_number_at_second_order(fast: bool) -> None:
+    """It is constant; what its rounding leaves is linear in the cotangent."""
+
+    def norm(x: Tensor, w: Tensor) -> Tensor:
+        return torch.native_layer_norm(x, (1,), w, None, 1e-5)[0]
+
+    for seed in range(8):
+        generator = torch.Generator().manual_seed(seed)
+        x, w = (torch.randn(1, generator=generator, dtype=F64).requires_grad_() for _ in range(2))
+        assert gradgradcheck(norm, (x, w), fast_mode=fast)

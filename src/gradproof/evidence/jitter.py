@@ -4,6 +4,9 @@ Where terms cancel, a derivative that is zero comes out as some roundings of the
 tolerance that fits a zero. Such a number is another one at every point nearby, however near; a wrong derivative changes
 as smoothly as a right one. And a function that is made of larger numbers does not move before they do: its slope seems
 to be exactly zero where it is only small.
+
+The same may be true of the function: what is left of terms that cancel is rounding, and may yet be exactly linear in
+another argument. The slope that this makes is another one at every point nearby, too.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from gradproof.norms import largest
 from gradproof.precision import DOUBLE, coarsest
 from gradproof.program import Array, Indices
 from gradproof.reference.estimate import Estimate
-from gradproof.reference.rounding import LARGER, LUCK, SMALL, trembling
+from gradproof.reference.rounding import LARGER, LUCK, SMALL, beside, extent, trembling
 from gradproof.reference.steps import signed
 from gradproof.reference.surroundings import ordinary
 
@@ -24,6 +27,8 @@ from gradproof.reference.surroundings import ordinary
 FACTOR = 4.0
 # Where more outputs have a derivative that looks wrong nothing is excused.
 MOST = 64
+# Over how many first steps the slopes of the function are looked at.
+LENGTHS = (1.0, 2.0**12)
 
 
 def widen(task: Task, analytic: dict[str, Array], numeric: Estimate, wrong: Mask) -> None:
@@ -32,6 +37,10 @@ def widen(task: Task, analytic: dict[str, Array], numeric: Estimate, wrong: Mask
     if not 0 < outputs.size <= MOST or coarsest(task.program.inputs + task.program.outputs) is not DOUBLE:
         return
     apart = np.maximum.reduce([numeric.distance(one) for one in analytic.values()])
+    wrong = wrong & ~_excused_slopes(task, numeric, wrong, apart)
+    outputs = np.flatnonzero(wrong.any(axis=0))
+    if not outputs.size:
+        return
     small = bool(np.all(apart[wrong] <= SMALL * largest(np.nan_to_num(numeric.value))))
     if not (small or _uncertain(task, apart, wrong, outputs)):
         return
@@ -44,6 +53,29 @@ def widen(task: Task, analytic: dict[str, Array], numeric: Estimate, wrong: Mask
         rounding[:, output] = np.maximum(rounding[:, output], FACTOR * trembling(task.program, unit, task.generator))
     excused = wrong & (apart <= rounding) & ordinary(numeric.kind)
     numeric.bar[excused] = np.maximum(numeric.bar, rounding / CLEAR)[excused]
+
+
+def _excused_slopes(task: Task, numeric: Estimate, wrong: Mask, apart: Array) -> Mask:
+    """The same for slopes of the function that are rounding; says which. Where a step moves it by no more than
+    roundings of its arguments do, its slopes are looked at around them."""
+    points = beside(task.reference, task.generator)
+    unsteady = LUCK * FACTOR * extent(task.reference.values(points))
+    doubtful = wrong & (apart * task.steps[:, None] <= unsteady) & ordinary(numeric.kind)
+    excused = np.zeros_like(wrong)
+    for i in np.flatnonzero(doubtful.any(axis=1))[:MOST]:
+        # What is noise at both ends of a step alone falls as the step grows: the ladder knows how to deal with that.
+        rounding = FACTOR * np.minimum(*(extent(_slopes(task, points, i, length)) for length in LENGTHS))
+        excused[i] = doubtful[i] & (apart[i] <= rounding)
+        numeric.bar[i, excused[i]] = np.maximum(numeric.bar[i], rounding / CLEAR)[excused[i]]
+    return excused
+
+
+def _slopes(task: Task, points: Array, coordinate: int, length: float) -> Array:
+    """Along one coordinate at each of the points, over so many steps."""
+    move = np.zeros(task.steps.size)
+    move[coordinate] = length * task.steps[coordinate]
+    up, down = (task.reference.values(points + side * move) for side in (1.0, -1.0))
+    return np.asarray((up - down) / (2.0 * move[coordinate]))
 
 
 def _uncertain(task: Task, apart: Array, wrong: Mask, outputs: Indices) -> bool:

@@ -138,24 +138,24 @@ def trembling(
     neither a mistake nor a slope. Zero where no such points can be had. `measure`: what counts as scatter there."""
     try:
         gradient = program.gradient(cotangent)
-        beside = measure(gradient.values(_beside(gradient, generator)))
+        close = measure(gradient.values(beside(gradient, generator)))
         if precision.coarsest(program.inputs + program.outputs) is not precision.DOUBLE:
-            return beside
+            return close
         size = program.point.size
         far, near = (extent(gradient.values(_around(gradient.point, size, away, generator))) for away in (FAR, NEAR))
         most = SMALL * largest(np.nan_to_num(gradient.value))
-        return np.maximum(beside, np.where(far <= STEADY * near, np.minimum(np.minimum(far, near), most), 0.0))
+        return np.maximum(close, np.where(far <= STEADY * near, np.minimum(np.minimum(far, near), most), 0.0))
     except BudgetSpent:
         raise
     except Exception:  # noqa: BLE001  a point nearby may lie outside of the domain, where anything may be raised
         return np.zeros(program.point.size)
 
 
-def _beside(gradient: Program, generator: np.random.Generator) -> Array:
-    """Points that are a few roundings away in every number, those of the cotangent too."""
-    points = np.repeat(gradient.point[None], POINTS, axis=0)
+def beside(program: Program, generator: np.random.Generator) -> Array:
+    """Points that are a few roundings away in every number; of a gradient, those of the cotangent too."""
+    points = np.repeat(program.point[None], POINTS, axis=0)
     moves = generator.integers(-AWAY, AWAY + 1, points.shape)
-    for leaf in gradient.inputs:
+    for leaf in program.inputs:
         own = points[:, leaf.span]
         own += moves[:, leaf.span] * np.ldexp(1.0, np.frexp(own)[1] - precision.of(leaf.dtype).bits)
     return points
