@@ -10,9 +10,8 @@ import numpy as np
 
 from gradproof.adapters import suite_of
 from gradproof.agreement import tolerance_for
-from gradproof.bounds import limits_of
 from gradproof.contracts.adjoint import blocks, check_adjoint
-from gradproof.contracts.repeatable import check_pulls, check_values
+from gradproof.contracts.repeatable import Repeats, Unrepeatable, check_pulls
 from gradproof.contracts.suite import Kept, Reach, Terms
 from gradproof.contracts.symmetric import check_symmetric, check_symmetric_by_probes
 from gradproof.diagnose.findings import explained, mismatches, only_in, only_rounding
@@ -33,11 +32,10 @@ from gradproof.metered import Metered
 from gradproof.picture import Trace
 from gradproof.precision import SINGLE, coarsest
 from gradproof.program import Array, offers_of
-from gradproof.reference.complexstep import ComplexStep
-from gradproof.reference.steps import coordinate_steps, fixed_steps
 from gradproof.reference.widest import widest
 from gradproof.result import Finding, Verdict
-from gradproof.settings import MODES, Settings
+from gradproof.settings import Settings
+from gradproof.tasks import shows_itself, task_of
 
 # Contracts about the numbers that are compared anyway.
 HERE = frozenset({"linear", "adjoint", "symmetric"})
@@ -48,12 +46,12 @@ Own = Callable[[Gathered], Kept]
 def examine(program: Metered, settings: Settings, order: int, generator: np.random.Generator) -> Examined:
     if program.point.size == 0 or program.value.size == 0:
         return Examined(notes=("there are no entries: inputs or outputs are empty",), empty=True)
-    findings = check_values(program, settings.nondet_tol)
-    if findings:
-        return Examined(findings=findings)
+    repeats = Repeats(program, settings.nondet_tol)
     try:
+        if not shows_itself(program):
+            repeats.ask()
         reference, note = widest(program, generator)
-        task = _task(program, reference, settings, order, generator)
+        task = task_of(program, reference, repeats, settings, order, generator)
         own = partial(_own_contracts, task, program, settings)
         if reference is program:
             return _judged(task, settings, note, own)
@@ -74,27 +72,10 @@ def examine(program: Metered, settings: Settings, order: int, generator: np.rand
                 left, settings, (f"the rule runs in {form} alone, the function in float64: {reason}",), own
             )
         return replace(judged, findings=judged.findings + tuple(_missing(*one, settings) for one in gone.items()))
+    except Unrepeatable as found:
+        return Examined(findings=found.findings)
     except BudgetSpent as spent:
         return Examined(findings=(budget_spent(str(spent)),), notes=program.notes)
-
-
-def _task(program: Metered, reference: Metered, settings: Settings, order: int, generator: np.random.Generator) -> Task:
-    steps = coordinate_steps(reference) if settings.step is None else fixed_steps(reference, settings.step)
-    limits = limits_of(program, settings.bounds)
-    steps = steps if limits is None else limits.shortened(steps)
-    return Task(
-        program,
-        reference,
-        settings.modes or tuple(mode for mode in MODES if mode in offers_of(program).modes),
-        tolerance_for(settings, program, reference),
-        order,
-        generator,
-        steps,
-        settings.contracts,
-        settings.nondet_tol,
-        ComplexStep.of(reference, steps, settings.seed),
-        limits,
-    )
 
 
 def _judged_in_both(task: Task, settings: Settings, note: tuple[str, ...], own: Own) -> Examined:

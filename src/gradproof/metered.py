@@ -7,7 +7,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from gradproof.errors import BudgetSpent
-from gradproof.program import Array, ComplexArray, Every, Offers, alone_of, linearized_of, offers_of, pulled_of
+from gradproof.program import (
+    Array,
+    ComplexArray,
+    Every,
+    Offers,
+    alone_of,
+    draws_of,
+    linearized_of,
+    offers_of,
+    pulled_of,
+)
 from gradproof.settings import Budget
 from gradproof.sizes import terms_of_gradient
 from gradproof.wrapped import Wrapped
@@ -36,6 +46,10 @@ class Metered(Wrapped):
     @property
     def alone(self) -> int:
         return alone_of(self.inner)
+
+    @property
+    def draws(self) -> bool:
+        return draws_of(self.inner)
 
     @property
     def pulled_alone(self) -> tuple[Array, Array] | None:

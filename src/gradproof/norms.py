@@ -6,6 +6,7 @@ for each other, which costs milliseconds where the sum itself takes microseconds
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -95,8 +96,8 @@ def rms(values: Array) -> float:
     if values.size == 0:
         return 0.0
     square = _square(values) / values.size
-    if np.isfinite(square) and square > 1e-200:
-        return float(np.sqrt(square))
+    if math.isfinite(square) and square > 1e-200:
+        return math.sqrt(square)
     flat = values.ravel(order="K")
     finite = flat[np.isfinite(flat)]
     largest = float(np.max(np.abs(finite), initial=0.0))

@@ -193,6 +193,12 @@ def alone_of(program: Program) -> int:
     return found
 
 
+def draws_of(program: Program) -> bool:
+    """Whether the function may draw random numbers; an adapter that has watched a call may say no (`draws`)."""
+    found: bool = getattr(program, "draws", True)
+    return found
+
+
 def whole_of(program: Program) -> AbstractContextManager[None]:
     """The scope around all that is done with a program, where its adapter wants one (`whole`)."""
     found: AbstractContextManager[None] | None = getattr(rule_of(program), "whole", None)

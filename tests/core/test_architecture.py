@@ -25,7 +25,7 @@ LAYERS = (
     ("agreement",),
     ("contracts",),
     ("evidence",),
-    ("diagnose", "audit", "examined"),
+    ("diagnose", "audit", "examined", "tasks"),
     ("examine", "adapters", "recording"),
     ("linearize",),
     ("surrogate",),

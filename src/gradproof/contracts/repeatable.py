@@ -18,9 +18,34 @@ HINT = (
 )
 
 
+class Unrepeatable(Exception):
+    """No derivative can be judged: the function gives other values the next time. `findings` say so."""
+
+    def __init__(self, findings: tuple[Finding, ...]) -> None:
+        super().__init__(findings)
+        self.findings = findings
+
+
+class Repeats:
+    """The question whether the same call gives the same values. It is asked once, before anything is said against a
+    derivative; one that every value agrees with, to many digits, has had its answer."""
+
+    def __init__(self, program: Program, nondet_tol: float) -> None:
+        self._program, self._nondet_tol = program, nondet_tol
+        self._asked = False
+
+    def ask(self) -> None:
+        """Raises Unrepeatable if it does not."""
+        if not self._asked:
+            self._asked = True
+            findings = check_values(self._program, self._nondet_tol)
+            if findings:
+                raise Unrepeatable(findings)
+
+
 def check_values(program: Program, nondet_tol: float = 0.0) -> tuple[Finding, ...]:
-    """A random or stateful function is named before anything else, since no derivative of it can be judged. Values may
-    differ by rounding, and by `nondet_tol`."""
+    """A random or stateful function is named as such, whatever else there is, since no derivative of it can be judged.
+    Values may differ by rounding, and by `nondet_tol`."""
     again = program.repeated_value()
     if np.array_equal(again, program.value):
         return ()

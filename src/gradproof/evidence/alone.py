@@ -10,7 +10,7 @@ import numpy as np
 from gradproof.agreement import Mask
 from gradproof.evidence.gathered import Task, distinct
 from gradproof.evidence.glanced import Glanced, enough, strictness_of
-from gradproof.evidence.scales import absent, block_scales, unimportant_changes
+from gradproof.evidence.scales import absent, block_scales
 from gradproof.norms import PIECE
 from gradproof.program import Array, Indices
 from gradproof.reference.field import Field
@@ -58,7 +58,7 @@ def glance_at_columns(
     steps, jacobians = task.steps, distinct(analytic)
     slope = np.empty((columns.size, field.value.size))
     doubtful = np.zeros(columns.size, dtype=bool)
-    strictness, unimportant = strictness_of(task), unimportant_changes(task)
+    strictness = strictness_of(task)
     batch, piece = max(1, (field.rows - 1) // 2), max(1, PIECE // max(1, field.value.size))
     for first in range(0, columns.size, batch):
         some = columns[first : first + batch]
@@ -74,7 +74,7 @@ def glance_at_columns(
                 left = np.flatnonzero(~sure)
                 if left.size:
                     claimed = [one[some[own][left]] * length[left] for one in jacobians]
-                    sure[left] = _agreed(task, seen.of_rows(left), claimed, length[left], scale, unimportant)
+                    sure[left] = _agreed(task, seen.of_rows(left), claimed, length[left], scale)
                 slope[first + own.start : first + own.stop] = seen.slope
                 doubtful[first + own.start : first + own.stop] = ~sure
     return Columns(slope, doubtful)
@@ -108,12 +108,10 @@ def _surely(task: Task, seen: Glance, jacobians: Sequence[Array], lengths: Array
     return sure
 
 
-def _agreed(
-    task: Task, seen: Glance, claimed: Sequence[Array], length: Array, scale: Array, unimportant: Array
-) -> Mask:
+def _agreed(task: Task, seen: Glance, claimed: Sequence[Array], length: Array, scale: Array) -> Mask:
     """The rows in which every entry agrees, judged by its own size."""
     size = np.maximum(np.abs(seen.slope), scale * length)
-    granted, none = enough(task, seen.slope, length, scale, unimportant), absent(task, seen.slope, claimed)
+    granted, none = enough(task, seen.slope, length, scale), absent(task, seen.slope, claimed)
     if none is not None:
         np.maximum(granted, 0.5 * task.tolerance.of_block * scale * length, out=granted, where=none)
     narrow = seen.bar(size if none is None else np.where(none, 0.0, size)) <= granted

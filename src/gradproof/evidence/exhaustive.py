@@ -39,6 +39,7 @@ def gather(task: Task, analytic: dict[str, Array], findings: tuple[Finding, ...]
     doubtful = glanced.doubtful
     if not doubtful.size:
         return gather_sure(task, analytic, glanced, findings)
+    task.repeats.ask()
     numeric = glanced.block(slice(0, task.steps.size), slice(0, field.value.size))
     looked = _look(field, task.steps, numeric, doubtful)
     measured = Measured(numeric, block_tolerances(task, numeric))

@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 
 from gradproof.bounds import Limits
+from gradproof.contracts.repeatable import Repeats
 from gradproof.metered import Metered
 from gradproof.program import Array
 from gradproof.reference.complexstep import ComplexStep
@@ -28,6 +29,7 @@ class Task:
     order: int
     generator: np.random.Generator
     steps: Array  # the first step of every coordinate, on the numeric side
+    repeats: Repeats  # to be asked where values leave a doubt
     contracts: tuple[str, ...] = CONTRACTS
     nondet_tol: float = 0.0
     exact: ComplexStep | None = None  # of the numeric side, where its function takes complex numbers

@@ -13,6 +13,7 @@ import numpy as np
 
 from gradproof.agreement import entry_tolerance
 from gradproof.evidence.gathered import Task
+from gradproof.evidence.scales import unimportant_changes
 from gradproof.precision import coarsest
 from gradproof.program import Array, Indices, Leaf
 from gradproof.reference.estimate import Estimate
@@ -86,12 +87,12 @@ def _top(block: Array) -> int:
     return min(high, low) if top == bottom else high if top > bottom else low
 
 
-def enough(task: Task, slope: Array, length: Array, scale: Array, unimportant: Array) -> Array:
+def enough(task: Task, slope: Array, length: Array, scale: Array) -> Array:
     """The bar that is narrow enough, as a change over the displacement: half of the tolerance; in a block that claims
     to be zero, what is unimportant."""
     granted = entry_tolerance(slope / length, scale, task.tolerance)
     granted *= 0.5 * length
-    return granted if scale.all() else np.where(scale > 0, granted, np.maximum(granted, unimportant))
+    return granted if scale.all() else np.where(scale > 0, granted, np.maximum(granted, unimportant_changes(task)))
 
 
 def strictness_of(task: Task) -> Strictness:

@@ -84,6 +84,8 @@ def measure(task: Task, drawn: list[list[Probe]], analytic: list[list[dict[str, 
     probes, sides = [one for parts in drawn for one in parts], [one for parts in analytic for one in parts]
     looked = [_glance(task, probe) for probe in probes]
     suspicious = any(one.suspicious for one in looked)
+    if suspicious:
+        task.repeats.ask()
     fold = find_fold(task, drawn[0][0], modes) if suspicious else None
     outcomes = []
     if fold is None:
@@ -193,6 +195,7 @@ def _along(task: Task, probe: Probe, leaf: Leaf, seen: Glance, claimed: _Claimed
     sure = (known[0] <= enough) & claimed.met(seen)
     if sure.all():
         return Estimate.smooth(seen.slope, known)
+    task.repeats.ask()
     field, displacement = by_leaf(task.reference, probe.cotangent, task.exact), part(probe.direction, leaf)
     if probe.way == "inward":  # no glance can agree closely here, so that the ladder must
         return refine(field, displacement, first_look(field, displacement), Goal(PROBE.agree * claimed.size, 0.0))

@@ -138,11 +138,8 @@ class _Moved:
         size = np.maximum(np.abs(seen.slope), scale * length)
         bar, apart = seen.bar(size), np.abs(self._expected - seen.slope[0])
         rest = apart + seen.floor
-        unimportant = unimportant_changes(task)
-        agreed = seen.agrees(self._expected[None], size)[0] & (
-            bar[0] <= enough(task, seen.slope[0], length, scale, unimportant)
-        )
-        agreed &= rest <= enough(task, np.zeros_like(rest), np.full(1, self._shortest), scale, unimportant)
+        agreed = seen.agrees(self._expected[None], size)[0] & (bar[0] <= enough(task, seen.slope[0], length, scale))
+        agreed &= rest <= enough(task, np.zeros_like(rest), np.full(1, self._shortest), scale)
         # A value that is not finite is reported on its own.
         agreed |= ~np.isfinite(task.program.value)
         numbers.put(self._entries, self._entry_estimate(Estimate.smooth(seen.slope, bar)), self._own_lengths)

@@ -18,7 +18,7 @@ from gradproof.evidence.alone import glance_at_columns
 from gradproof.evidence.gathered import Task, distinct
 from gradproof.evidence.glanced import NONE, Glanced, enough, strictness_of
 from gradproof.evidence.groups import groups_of, number_of
-from gradproof.evidence.scales import block_scales, unimportant_changes
+from gradproof.evidence.scales import block_scales
 from gradproof.program import Array, Indices
 from gradproof.reference.field import Field
 from gradproof.reference.glance import BENT_BY_ROUNDING, SUSPICIOUS, glance
@@ -75,7 +75,7 @@ def glance_together(task: Task, field: Field, analytic: dict[str, Array]) -> Tog
     agreed = (apart <= seen.bar(size)) & (seen.bend <= SUSPICIOUS * size + BENT_BY_ROUNDING * seen.floor)
     unseen = apart + seen.floor
     least = groups.least(lengths)[:, None]
-    granted = enough(task, np.zeros_like(unseen), least, scale, unimportant_changes(task))
+    granted = enough(task, np.zeros_like(unseen), least, scale)
     agreed &= strictness.agree * scale * least + unseen <= granted
     claimed = next(iter(analytic.values()))
     found = Together(
@@ -86,6 +86,7 @@ def glance_together(task: Task, field: Field, analytic: dict[str, Array]) -> Tog
 
 def _taken_apart(task: Task, field: Field, analytic: dict[str, Array], found: Together, sure: Mask) -> Together | None:
     """The groups that leave a doubt, column by column: each of these is then a group of its own."""
+    task.repeats.ask()
     columns = np.flatnonzero(~sure[found.groups])
     if SAVING * columns.size > task.steps.size:
         return None

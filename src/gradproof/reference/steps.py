@@ -7,6 +7,7 @@ directions are rounded to a grid that does.
 
 from __future__ import annotations
 
+import math
 import sys
 
 import numpy as np
@@ -93,7 +94,7 @@ def _powers(point: Array, inputs: tuple[Leaf, ...], shift: int) -> Array:
         typical = rms(values)
         if typical < SMALLEST:  # all zero: no scale to be had, so one
             typical = 1.0
-        middle = int(np.frexp(typical)[1]) - 1 + EXPONENT_BIAS
+        middle = math.frexp(typical)[1] - 1 + EXPONENT_BIAS
         exponents = values.view(np.uint16)[EXPONENT_QUARTER::4] >> EXPONENT_SHIFT
         exponents &= EXPONENTS.size - 1  # without the sign
         if exponents.size <= EXPONENTS.size:

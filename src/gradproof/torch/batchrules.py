@@ -9,48 +9,55 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
+
+_SWITCH: Any = torch._C._functorch
 
 Rows = Sequence[torch.Tensor]
 Verb = Callable[[Rows], Sequence[Any]]  # to tensors, or to tensors and None
 Batching = Callable[[Verb, Rows], list[Any]]
 
 
-@contextmanager
-def by_rules() -> Iterator[None]:
+class ByRules:
     """Meanwhile an operator without a batching rule raises; else torch loops over the rows by itself and warns."""
-    switch: Any = torch._C._functorch
-    before = switch._is_vmap_fallback_enabled()
-    switch._set_vmap_fallback_enabled(False)  # noqa: FBT003
-    try:
-        yield
-    finally:
-        switch._set_vmap_fallback_enabled(before)
+
+    __slots__ = ("_before",)
+
+    def __enter__(self) -> None:
+        self._before = _SWITCH._is_vmap_fallback_enabled()
+        _SWITCH._set_vmap_fallback_enabled(False)  # noqa: FBT003
+
+    def __exit__(self, *_: object) -> None:
+        _SWITCH._set_vmap_fallback_enabled(self._before)
 
 
 def at_once(fn: Verb, rows: Rows) -> list[Any]:
     """`torch.vmap` of a function from tensors to at least one tensor; random numbers are the same in each row. A value
     that is None stays so."""
+    with torch.autograd.graph.disable_saved_tensors_hooks("vmap does not go with hooks for saved tensors"):
+        return _at_once(fn, rows)
+
+
+def reverse_at_once(fn: Verb, rows: Rows) -> list[Any]:
+    """The same by rules alone, for a reverse pass, which saves no tensors."""
+    with ByRules():
+        return _at_once(fn, rows)
+
+
+def _at_once(fn: Verb, rows: Rows) -> list[Any]:
     parts = _parts_of_vmap()
     if parts is None or not rows:
         return _through(functools.partial(torch.vmap, randomness="same"), fn, rows)
     count = rows[0].shape[0]
-    with torch.autograd.graph.disable_saved_tensors_hooks("vmap does not go with hooks for saved tensors"):
-        level = parts._vmap_increment_nesting(count, "same")
-        try:
-            values = fn([parts._add_batch_dim(row, 0, level) for row in rows])
-            return [None if one is None else parts._remove_batch_dim(one, level, count, 0) for one in values]
-        finally:
-            parts._vmap_decrement_nesting()
-
-
-def at_once_by_rules(fn: Verb, rows: Rows) -> list[Any]:
-    with by_rules():
-        return at_once(fn, rows)
+    level = parts._vmap_increment_nesting(count, "same")
+    try:
+        values = fn([parts._add_batch_dim(row, 0, level) for row in rows])
+        return [None if one is None else parts._remove_batch_dim(one, level, count, 0) for one in values]
+    finally:
+        parts._vmap_decrement_nesting()
 
 
 def at_once_in_autograd(fn: Verb, rows: Rows) -> list[Any]:
@@ -69,7 +76,7 @@ def at_once_in_autograd(fn: Verb, rows: Rows) -> list[Any]:
 
 
 # For reverse passes, the best first.
-REVERSE: Mapping[str, Batching] = {"batched": at_once_by_rules, "batched by autograd": at_once_in_autograd}
+REVERSE: Mapping[str, Batching] = {"batched": reverse_at_once, "batched by autograd": at_once_in_autograd}
 
 
 def _through(batching: Callable[..., Any], fn: Verb, rows: Rows) -> list[Any]:

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from gradproof.program import Array, Skipped, leaves
-from gradproof.torch.batchrules import by_rules
+from gradproof.torch.batchrules import ByRules
 from gradproof.torch.calls import Call, Tensors
 from gradproof.torch.captured import put_back
 from gradproof.torch.leaves import Layout
@@ -53,7 +53,7 @@ class GradientCall:
 
     def many(self, leaves: Tensors) -> Tensors:
         # A loop inside the batch would take each row out of it: in reverse, every row then costs as much as the batch.
-        with by_rules():
+        with ByRules():
             return self._gradients(self._inner.many, leaves)
 
     def _gradients(self, run: Callable[[Tensors], Tensors], leaves: Tensors) -> Tensors:

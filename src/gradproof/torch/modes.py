@@ -13,7 +13,7 @@ from torch.autograd import forward_ad
 
 from gradproof.errors import OutputsChanged, Unsupported, first_line
 from gradproof.program import Leaf
-from gradproof.torch.batchrules import Batching, at_once_in_autograd, by_rules
+from gradproof.torch.batchrules import Batching, ByRules, at_once_in_autograd
 
 # How torch (2.x) says that a mode does not exist, as far as the type of the exception does not tell.
 _NO_REVERSE = re.compile(
@@ -108,7 +108,7 @@ def forward_along(
     tangents: Sequence[torch.Tensor],
 ) -> Sequence[torch.Tensor | None]:
     """J u for a batch of u at one point: an operator without a batching rule needs none for its value."""
-    with by_rules():
+    with ByRules():
         return at_once_in_autograd(
             lambda row: forward(run, [point.detach().clone() for point in points], row), tangents
         )

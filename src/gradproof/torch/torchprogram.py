@@ -51,7 +51,8 @@ class TorchProgram:
         with self.whole:
             self._trace()
             self._streams = streams(call.inputs.devices) if self.whole.moved() else ()
-        if not self._streams:
+        self.draws = bool(self._streams)
+        if not self.draws:
             self.scope, self._shield = Modes(call.modules, call.reading), nullcontext()
         self.inputs: tuple[Leaf, ...] = call.inputs.leaves
         self.outputs: tuple[Leaf, ...] = call.outputs.leaves
@@ -99,7 +100,8 @@ class TorchProgram:
         return self.traced
 
     def renewed(self) -> Graph:
-        self._retrace()
+        with self.scope:
+            self._trace()
         self.used = True
         return self.traced
 
@@ -227,7 +229,7 @@ class TorchProgram:
         self.tally.evaluations += len(rows)
 
     def _values_each(self, rows: Array, into: Array) -> None:
-        if self._quiet is None:
+        if self._quiet is None and len(rows) >= FEW:  # some calls with a graph take no longer than to find out
             self._same_without_graph(np.empty(self.value.size))
         failed = evaluate_each(self.call, rows, into, "without" if self._quiet else "with")
         self.tally.evaluations += len(rows)
@@ -271,10 +273,6 @@ class TorchProgram:
             self._reusable = False
             self._graph_note = f"pull: a new graph each time, because {first_line(error)}"
             return gradients
-
-    def _retrace(self) -> None:
-        with self.scope:
-            self._trace()
 
     def _push_many(self, rows: Array, into: Array) -> None:
         points = [leaf.detach().expand(len(rows), *leaf.shape).clone() for leaf in self.traced.points]

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from gradproof.program import Leaf, Spot
 from gradproof.result import Finding, Place, Verdict
-from gradproof.torch.batchrules import by_rules
+from gradproof.torch.batchrules import ByRules
 from gradproof.torch.calls import UserCall
 from gradproof.torch.contracts.subject import Elsewhere, Subject
 from gradproof.torch.graph import OPERATOR
@@ -112,7 +112,7 @@ def _batched(call: UserCall, row: Rows, batch: Sequence[Tensor]) -> tuple[Tensor
 
 
 def _by_rules(run: Callable[..., Any], batch: Sequence[Tensor]) -> Any:
-    with by_rules():
+    with ByRules():
         return run(*batch)
 
 

@@ -1,0 +1,51 @@
+"""What is to be judged, and how: a program under the settings."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gradproof.agreement import tolerance_for
+from gradproof.bounds import limits_of
+from gradproof.contracts.repeatable import Repeats
+from gradproof.evidence.gathered import Task
+from gradproof.metered import Metered
+from gradproof.precision import DOUBLE, coarsest
+from gradproof.program import draws_of, offers_of
+from gradproof.reference.complexstep import ComplexStep
+from gradproof.reference.steps import coordinate_steps, fixed_steps
+from gradproof.settings import MODES, Settings
+
+
+def task_of(
+    program: Metered,
+    reference: Metered,
+    repeats: Repeats,
+    settings: Settings,
+    order: int,
+    generator: np.random.Generator,
+) -> Task:
+    steps = coordinate_steps(reference) if settings.step is None else fixed_steps(reference, settings.step)
+    limits = limits_of(program, settings.bounds)
+    steps = steps if limits is None else limits.shortened(steps)
+    return Task(
+        program,
+        reference,
+        settings.modes or tuple(mode for mode in MODES if mode in offers_of(program).modes),
+        tolerance_for(settings, program, reference),
+        order,
+        generator,
+        steps,
+        repeats,
+        settings.contracts,
+        settings.nondet_tol,
+        ComplexStep.of(reference, steps, settings.seed),
+        limits,
+    )
+
+
+def shows_itself(program: Metered) -> bool:
+    """Whether a function that gives other values the next time would leave a doubt in what is gathered: where its own
+    values are compared, all of them. One that is known to draw random numbers need not come so far."""
+    offers = offers_of(program)
+    plain = offers.stored is None and offers.complex_values is None
+    return plain and not draws_of(program) and coarsest(program.inputs + program.outputs) is DOUBLE
