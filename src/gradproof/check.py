@@ -72,7 +72,7 @@ def check(
     seed: of the random directions. Default: a fresh one, printed; the same seed gives the same result.
     budget: `Budget(calls=..., seconds=...)`, or a number of calls: the best verdict within it.
     detail: `"plots"` records the most telling derivative at many steps too, for the plots of a report (about thirty
-        evaluations more).
+        evaluations more); `"verdict"` spares the entries of a large Jacobian where random sums of them are all right.
     nondet_tol: how far two runs of the function, or of its backward, may be apart (beyond rounding).
     contracts: properties to check beside the numbers, such as `("linear", "pure")`. Default: all that apply; `"none"`.
     bounds: (low, high) of all arguments, or of each by path; None is open. Nothing is evaluated outside.

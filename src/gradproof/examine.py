@@ -17,6 +17,7 @@ from gradproof.contracts.symmetric import check_symmetric, check_symmetric_by_pr
 from gradproof.diagnose.findings import explained, mismatches, only_in, only_rounding
 from gradproof.errors import BudgetSpent, Unsupported
 from gradproof.evidence import exhaustive, probes, sparse
+from gradproof.evidence.crosswise import gather_crosswise
 from gradproof.evidence.forward import columns
 from gradproof.evidence.gathered import Gathered, Task
 from gradproof.evidence.measure import draw, measure
@@ -125,7 +126,8 @@ def _judged(task: Task, settings: Settings, note: tuple[str, ...], own: Own) -> 
     reason = ""
     for plan in plans(program, settings):
         try:
-            gathered, reason = _gathered(task, plan, settings), plan.reason
+            gathered = _gathered(task, plan, settings)
+            reason = gathered.manner or plan.reason
         except BudgetSpent as spent:
             if gathered is None:
                 raise
@@ -198,6 +200,10 @@ def _gathered(task: Task, plan: Plan, settings: Settings) -> Gathered:
 
 def _exhaustive(task: Task, settings: Settings) -> Gathered:
     """All rows by reverse mode and all columns by forward mode, whichever exist; then the numeric side."""
+    if settings.detail == "verdict":
+        crosswise = gather_crosswise(task)
+        if crosswise is not None:
+            return crosswise
     analytic: dict[str, Array] = {}
     findings: tuple[Finding, ...] = ()
     for mode in task.modes:

@@ -14,7 +14,7 @@ from gradproof.spaces import Space
 
 Mode = Literal["reverse", "forward", "linearize"]
 Effort = Literal["auto", "exhaustive"] | int
-Detail = Literal["summary", "plots"]
+Detail = Literal["verdict", "summary", "plots"]
 Randomness = Literal["detect", "reseed"]
 RANDOMNESS: tuple[Randomness, ...] = ("detect", "reseed")
 # The modes of every program; "linearize" is the forward mode of another view of it, and looked at only when asked for.
@@ -209,12 +209,14 @@ def _step(step: object) -> float | None:
 
 
 def _detail(detail: object) -> Detail:
+    if detail == "verdict":
+        return "verdict"
     if detail == "summary":
         return "summary"
     if detail == "plots":
         return "plots"
     raise UsageError(
-        f"detail={detail!r} is not understood; write detail='summary', or detail='plots' to record what plots need"
+        f"detail={detail!r} is not understood; write detail='summary', 'verdict', or 'plots' to record what plots need"
     )
 
 

@@ -41,10 +41,10 @@ def _same(task: Task, reverse: Array) -> bool:
     amounts = groups.amounts(task.generator)
     pushed, claimed = program.push(groups.rows(amounts)), groups.sums(amounts, reverse)
     with np.errstate(invalid="ignore"):
-        return bool((np.abs(pushed - claimed) <= ROUNDINGS * DOUBLE.roundoff * _sizes(task, claimed)).all())
+        return bool((np.abs(pushed - claimed) <= ROUNDINGS * DOUBLE.roundoff * sizes(task, claimed)).all())
 
 
-def _sizes(task: Task, claimed: Array) -> Array:
+def sizes(task: Task, claimed: Array) -> Array:
     """What the numbers of each group are judged by: themselves, and the rms of their output."""
     size = np.abs(claimed)
     for output in task.program.outputs:

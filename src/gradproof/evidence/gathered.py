@@ -39,13 +39,15 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """`jacobians`: the analytic ones (N, M), by mode, where every entry was compared. `repeated`: see `sums.Pulled`."""
+    """`jacobians`: the analytic ones (N, M), by mode, where every entry was compared. `repeated`: see `sums.Pulled`.
+    `manner`: how, where that is not as the plan says."""
 
     comparisons: tuple[Comparison, ...]
     findings: tuple[Finding, ...]
     power: Power | None
     jacobians: Mapping[str, Array] = field(default_factory=dict)
     repeated: bool = False
+    manner: str = ""
 
     @property
     def plainly_right(self) -> bool:

@@ -58,6 +58,10 @@ class Groups:
                 result[span.start + first] = sizes[leaf.start + first : leaf.stop : own].min()
         return result
 
+    def norms(self, amounts: Array) -> Array:
+        """The root of the sum of squares of each group, (groups,)."""
+        return np.sqrt(np.bincount(self.of, amounts**2, self.count))
+
     def amounts(self, generator: np.random.Generator) -> Array:
         """From 1 to 2, up or down, each a number of its leaf's format."""
         drawn = finely_signed(generator, self.of.size)

@@ -9,6 +9,7 @@ it is missing, every column of the group is looked at by itself.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,11 +18,12 @@ from gradproof.agreement import Mask
 from gradproof.evidence.alone import glance_at_columns
 from gradproof.evidence.gathered import Task, distinct
 from gradproof.evidence.glanced import NONE, Glanced, enough, strictness_of
-from gradproof.evidence.groups import groups_of, number_of
+from gradproof.evidence.groups import Groups, groups_of, number_of
 from gradproof.evidence.scales import block_scales
+from gradproof.norms import rms
 from gradproof.program import Array, Indices
 from gradproof.reference.field import Field
-from gradproof.reference.glance import BENT_BY_ROUNDING, SUSPICIOUS, glance
+from gradproof.reference.glance import BENT_BY_ROUNDING, SUSPICIOUS, Glance, glance
 from gradproof.reference.stencil import FLOOR_FACTOR
 from gradproof.reference.steps import finely_signed
 
@@ -56,32 +58,63 @@ class Together(Glanced):
 def glance_together(task: Task, field: Field, analytic: dict[str, Array]) -> Together | None:
     """None where this would save little, or leaves many doubts."""
     groups = groups_of(task.program.inputs)
-    count = groups.count
-    strictness = strictness_of(task)
-    if SAVING * count > task.steps.size or 2 * strictness.agree > task.tolerance.relative:
+    if SAVING * groups.count > task.steps.size or not resolves(task):
         return None
-    lengths = _shrunk(task, group_lengths(task))
-    seen = glance(field, groups.rows(lengths), strictness)
-    scales = block_scales(task, analytic)
+    lengths, scales = drawn_lengths(task), block_scales(task, analytic)
+    held = hold(task, field, Moves(groups, lengths), [groups.sums(lengths, one) for one in distinct(analytic)], scales)
+    claimed = next(iter(analytic.values()))
+    agree, agreed = held.seen.strictness.agree, held.agreed
+    found = Together(task.program.inputs, lengths, agree, scales, NONE, claimed, groups.of, held.beyond, held.unseen)
+    return found if agreed.all() else _taken_apart(task, field, analytic, found, np.asarray(agreed.all(axis=1)))
+
+
+def resolves(task: Task) -> bool:
+    """Whether what the sides must agree to is finer than the tolerance."""
+    return 2 * strictness_of(task).agree <= task.tolerance.relative
+
+
+@dataclass(frozen=True, slots=True)
+class Moves:
+    """Groups of inputs, and how far each input moves (N,)."""
+
+    groups: Groups
+    lengths: Array
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What was seen, and `size` (k, M), which it is judged by; where that leaves no doubt about what is claimed; what
+    was seen beyond the first claim, what an entry could be off by, and half of what it may be."""
+
+    seen: Glance
+    size: Array
+    agreed: Mask
+    beyond: Array
+    unseen: Array
+    granted: Array
+
+
+def hold(task: Task, field: Field, moves: Moves, claims: Sequence[Array], scales: dict[str, Array]) -> Held:
+    """Move the inputs of each group together, and hold what is `claimed` (k, M) of the changes against them. `scales`
+    are those of `block_scales`."""
+    groups, lengths = moves.groups, moves.lengths
+    seen = glance(field, groups.rows(lengths), strictness_of(task))
     scale = np.empty_like(seen.slope)
     for leaf, span in zip(groups.leaves, groups.spans, strict=True):
         scale[span] = scales[leaf.path]
-    length = np.sqrt(np.bincount(groups.of, lengths**2, count))[:, None]
-    size = np.maximum(np.abs(seen.slope), scale * length)
-    beyond = [seen.slope - groups.sums(lengths, jacobian) for jacobian in distinct(analytic)]
+    size = np.maximum(np.abs(seen.slope), scale * groups.norms(lengths)[:, None])
+    beyond = [seen.slope - claimed for claimed in claims]
     apart = np.abs(beyond[0])
     for other in beyond[1:]:
         np.maximum(apart, np.abs(other), out=apart)
-    agreed = (apart <= seen.bar(size)) & (seen.bend <= SUSPICIOUS * size + BENT_BY_ROUNDING * seen.floor)
+    floor = _floor(task, seen)
+    agreed = apart <= seen.strictness.agree * size + floor
+    agreed &= seen.bend <= SUSPICIOUS * size + BENT_BY_ROUNDING * floor
     unseen = apart + seen.floor
     least = groups.least(lengths)[:, None]
     granted = enough(task, np.zeros_like(unseen), least, scale)
-    agreed &= strictness.agree * scale * least + unseen <= granted
-    claimed = next(iter(analytic.values()))
-    found = Together(
-        task.program.inputs, lengths, strictness.agree, scales, NONE, claimed, groups.of, beyond[0], unseen
-    )
-    return found if agreed.all() else _taken_apart(task, field, analytic, found, np.asarray(agreed.all(axis=1)))
+    agreed &= seen.strictness.agree * scale * least + unseen <= granted
+    return Held(seen, size, agreed, beyond[0], unseen, granted)
 
 
 def _taken_apart(task: Task, field: Field, analytic: dict[str, Array], found: Together, sure: Mask) -> Together | None:
@@ -107,6 +140,24 @@ def _taken_apart(task: Task, field: Field, analytic: dict[str, Array], found: To
     )
 
 
+def _floor(task: Task, seen: Glance) -> Array:
+    """What rounding may add, (M,). Where little is left of the terms of a sum, it rounds as they do: as large as others
+    of its leaf. What that hides is held against the tolerance in any case."""
+    floor = seen.floor.copy()
+    for output in task.program.outputs:
+        np.maximum(floor[output.span], rms(floor[output.span]), out=floor[output.span])
+    return floor
+
+
+def drawn_lengths(task: Task) -> Array:
+    """The same, so that all of a group together move about as far as a single one would."""
+    lengths = group_lengths(task)
+    for leaf in task.program.inputs:
+        members = leaf.size // max(number_of(leaf), 1)
+        lengths[leaf.span] *= 2.0 ** -(members.bit_length() // 2)
+    return lengths
+
+
 def group_lengths(task: Task) -> Array:
     """How far each input moves when it moves together with others: different, signed amounts."""
     lengths = finely_signed(task.generator, task.steps.size)
@@ -114,12 +165,4 @@ def group_lengths(task: Task) -> Array:
         # The smallest step of a group must resolve entries that are claimed to be zero, above the noise of all outputs.
         steps = task.steps[leaf.span]
         lengths[leaf.span] *= np.maximum(steps, np.max(steps, initial=0.0) / DISPARITY)
-    return lengths
-
-
-def _shrunk(task: Task, lengths: Array) -> Array:
-    """All of a group together move about as far as a single one would."""
-    for leaf in task.program.inputs:
-        members = leaf.size // max(number_of(leaf), 1)
-        lengths[leaf.span] *= 2.0 ** -(members.bit_length() // 2)
     return lengths

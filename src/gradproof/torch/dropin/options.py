@@ -75,6 +75,7 @@ class Options:
             step=step,
             nondet_tol=float(self.nondet_tol),
             contracts=("linear",),  # the others have their own place in torch's order
+            detail="verdict",
             seed=seed(),
         )
 
