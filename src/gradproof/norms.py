@@ -21,6 +21,8 @@ FEW = 2**13
 
 
 def dot(first: Array, second: Array) -> float:
+    if first.size <= FEW:
+        return float(np.vdot(first, second))
     return sum(float(np.vdot(first[k : k + FEW], second[k : k + FEW])) for k in range(0, first.size, FEW))
 
 
