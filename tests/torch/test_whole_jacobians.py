@@ -12,6 +12,7 @@ from torch import Tensor
 
 from gradproof.program import pull_every
 from gradproof.torch.adapter import program_of
+from gradproof.torch.torchprogram import TorchProgram
 
 
 def draw(*shape: int, dtype: torch.dtype = torch.float64) -> Tensor:
@@ -42,6 +43,33 @@ def test_the_jacobian_is_that_of_single_rows(fn: Callable[..., Any], args: tuple
         np.testing.assert_allclose(every.jacobian, expected, atol=1e-14)
         np.testing.assert_allclose(every.more, more @ expected.T, atol=1e-13)
         np.testing.assert_allclose(every.more[:1], alone, atol=1e-13)
+
+
+MIXED_UP: list[Callable[[list[int]], list[int]]] = [
+    lambda rows: rows[::-1],
+    lambda rows: [*rows[1:], rows[0]],
+    lambda rows: [rows[0]] * len(rows),
+    lambda rows: [rows[-1]] * len(rows),
+]
+
+
+@pytest.mark.parametrize("mixing", MIXED_UP)
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 7])
+@pytest.mark.parametrize("others", [1, 2, 3])
+def test_a_batch_that_mixes_up_its_rows_is_not_believed(
+    mixing: Callable[[list[int]], list[int]], size: int, others: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = program_of(torch.sin, draw(size))
+    more = np.random.default_rng(0).normal(size=(others, size))
+    program.pull(np.linspace(1.3, 2.0, size)[None])
+    plain = TorchProgram._reverse_many
+
+    def mixed_up(self: TorchProgram, batching: Any, cotangents: list[Tensor]) -> list[Tensor | None]:
+        rows = mixing(list(range(len(cotangents[0]))))
+        return [None if one is None else one[rows] for one in plain(self, batching, cotangents)]
+
+    monkeypatch.setattr(TorchProgram, "_reverse_many", mixed_up)
+    assert program.every_pull(more) is None
 
 
 def test_rows_are_counted() -> None:

@@ -23,23 +23,33 @@ def whole(lane: Lane, ways: Mapping[str, Reverse], sides: tuple[Layout, Layout],
     count = more.shape[1]
     if lane.batched is False or (lane.batched is None and guest is None) or lane.most < lane.few:
         return None
-    if count + len(more) + (guest is not None) < lane.few:
+    first = _Batch(range(min(lane.most, count)), guest, more)
+    # A guest must not be the last row: a batch could give that to all.
+    if count + first.behind < lane.few or (guest is not None and first.place >= len(more)):
         return None
-    jacobian, others = np.zeros((sides[1].size, count)), more[:0]
+    jacobian, others = np.zeros((sides[1].size, count)), more
     for start in range(0, count, lane.most):
         units = range(start, min(start + lane.most, count))
-        batch = _Batch(units, None, more[:0]) if start else _Batch(units, guest, more)
+        batch = _Batch(units, None, more[:0]) if start else first
         found = _run(lane, ways, sides, batch)
         if found is None:
             return None
-        found.columns(batch.split, jacobian[:, start : units.stop])
+        found.laid.columns(jacobian[:, start : units.stop])
         if start == 0:
-            others = found.rows(batch.size - len(more), len(more))
+            others = found.more
     lane.used = True
     return Every(jacobian, others)
 
 
-def _run(lane: Lane, ways: Mapping[str, Reverse], sides: tuple[Layout, Layout], batch: _Batch) -> _Laid | None:
+@dataclass(frozen=True, eq=False, slots=True)
+class _Found:
+    """What a batch gave, and what the rows behind its units gave."""
+
+    laid: _Laid
+    more: Array
+
+
+def _run(lane: Lane, ways: Mapping[str, Reverse], sides: tuple[Layout, Layout], batch: _Batch) -> _Found | None:
     """In the way that is believed; where none is as yet, in the first one that gives the guest its due."""
     guest, differs = batch.guest, False
     for name in ways if guest is not None else (lane.way,):
@@ -48,10 +58,13 @@ def _run(lane: Lane, ways: Mapping[str, Reverse], sides: tuple[Layout, Layout], 
                 gradients = ways[name](batch.cotangents(sides[0]))
         except Exception:  # noqa: BLE001, S112  another way, or the rows, get their say
             continue
-        found = _Laid(sides[1], gradients, batch.size)
-        if guest is None or agree(found.rows(batch.split, 1)[0], guest.result, max(lane.roundoff, guest.roundoff)):
+        laid = _Laid(sides[1], gradients, len(batch.units) + batch.behind)
+        behind = laid.rows(len(batch.units), batch.behind)
+        if guest is None:
+            return _Found(laid, behind)
+        if agree(behind[batch.place], guest.result, max(lane.roundoff, guest.roundoff)):
             lane.batched, lane.way = True, name
-            return found
+            return _Found(laid, np.delete(behind, batch.place, axis=0) if batch.place else behind[1:])
         differs = True
     if differs:
         lane.refuse("a batch disagrees with a single call")
@@ -60,28 +73,33 @@ def _run(lane: Lane, ways: Mapping[str, Reverse], sides: tuple[Layout, Layout], 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Batch:
-    """Some unit cotangents, a guest behind the first `split` of them, and others. The guest stands neither first nor in
-    the middle nor last, so that a batch that mixes up its rows is caught."""
+    """Some unit cotangents, and behind them others, with a guest among these."""
 
     units: range
     guest: Known | None
     more: Array
 
     @property
-    def size(self) -> int:
-        return len(self.units) + (self.guest is not None) + len(self.more)
+    def behind(self) -> int:
+        return (self.guest is not None) + len(self.more)
 
     @property
-    def split(self) -> int:
-        return len(self.units) if self.guest is None else 2 * len(self.units) // 3
+    def place(self) -> int:
+        """Where the guest stands behind the units: not in the middle of all rows, so that a batch that turns them round
+        is caught too."""
+        return int(len(self.units) == len(self.more))
 
     def cotangents(self, outputs: Layout) -> list[torch.Tensor]:
-        rows = np.zeros((self.size, self.more.shape[1]))
-        units = np.arange(len(self.units))
-        rows[units + (units >= self.split), units + self.units.start] = 1.0
-        if self.guest is not None:
-            rows[self.split] = self.guest.row
-        rows[self.size - len(self.more) :] = self.more
+        count, place = len(self.units), self.place
+        rows = np.zeros((count + self.behind, self.more.shape[1]))
+        units = np.arange(count)
+        rows[units, units + self.units.start] = 1.0
+        if self.guest is None:
+            rows[count:] = self.more
+        else:
+            rows[count : count + place] = self.more[:place]
+            rows[count + place] = self.guest.row
+            rows[count + place + 1 :] = self.more[place:]
         # One output owns all the memory of the rows; several share it, and each gets its own.
         return outputs.adopted(rows) if len(outputs.leaves) == 1 else outputs.tensors(rows)
 
@@ -104,11 +122,9 @@ class _Laid:
                 target[:, leaf.start : leaf.stop].copy_(part[start : start + count])
         return result
 
-    def columns(self, split: int, into: Array) -> None:
-        """(N, k): the first k rows but the one at `split`, if it is among them."""
+    def columns(self, into: Array) -> None:
+        """(N, k): the first k rows."""
         target = torch.from_numpy(into)
         for leaf, part in self._parts:
             if part is not None:
-                own = target[leaf.start : leaf.stop]
-                own[:, :split].copy_(part[:split].T)
-                own[:, split:].copy_(part[split + 1 : into.shape[1] + 1].T)
+                target[leaf.start : leaf.stop].copy_(part[: into.shape[1]].T)
