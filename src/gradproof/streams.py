@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import pickle
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,41 +15,52 @@ import numpy as np
 _BLOCK = 4 * 624 + 4
 
 
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """A state in full, and the block of memory that it was taken from."""
+
+    block: bytes
+    state: Any
+
+
 class NumpyStream:
     """The state of NumPy's global generator when this was made."""
 
-    __slots__ = ("_address", "_block", "_state")
+    __slots__ = ("_taken",)
 
-    # The last state taken in full, by the block of memory that it was taken from.
-    _taken: ClassVar[dict[bytes, Any]] = {}
+    _last: ClassVar[_Taken] = _Taken(b"", None)
 
     def __init__(self) -> None:
-        self._address = _numpy_address()
-        self._block = ctypes.string_at(self._address, _BLOCK) if self._address is not None else b""
-        self._state: Any = self._taken.get(self._block)
-        if self._state is None:
-            self._state = np.random.get_state(legacy=False)  # noqa: NPY002  the user's own, to be left as it is
+        block = _block()
+        if not block or block != self._last.block:
+            state = np.random.get_state(legacy=False)  # noqa: NPY002  the user's own, to be left as it is
             # A pending second normal number lives outside the block and can be used up without touching the block:
             # then the block says nothing, and the state must be set in full each time.
-            if self._block and not self._state["has_gauss"]:
-                self._taken.clear()
-                self._taken[self._block] = self._state
-            else:
-                self._block = b""
+            NumpyStream._last = _Taken(b"" if state["has_gauss"] else block, state)
+        self._taken = self._last
 
     def moved(self) -> bool:
         """Whether it is another one now."""
-        if self._block and self._address is not None and _numpy_address() == self._address:
-            return ctypes.string_at(self._address, _BLOCK) != self._block
+        block = self._taken.block and _block()
+        if block:
+            return block != self._taken.block
         now = np.random.get_state(legacy=False)  # noqa: NPY002
-        return pickle.dumps(now) != pickle.dumps(self._state)
+        return pickle.dumps(now) != pickle.dumps(self._taken.state)
 
     def restore(self) -> None:
         if self.moved():
-            np.random.set_state(self._state)  # noqa: NPY002
+            np.random.set_state(self._taken.state)  # noqa: NPY002
 
 
-def _numpy_address() -> int | None:
-    get = getattr(np.random, "get_bit_generator", None)
-    generator = get() if get is not None else None
-    return generator.ctypes.state_address if type(generator) is np.random.MT19937 else None
+def _block() -> bytes:
+    """That of the generator in use; nothing where it is of another kind."""
+    generator = np.random.get_bit_generator()  # type: ignore[attr-defined]
+    if type(generator) is not np.random.MT19937:
+        return b""
+    found: bytes = _memory(generator.ctypes.state_address).raw
+    return found
+
+
+@functools.lru_cache(maxsize=1)
+def _memory(address: int) -> Any:
+    return (ctypes.c_char * _BLOCK).from_address(address)

@@ -38,7 +38,8 @@ def cotangents(task: Task, probes: int) -> Asked:
     program, outputs = task.program, task.program.outputs
     count = program.value.size
     drawn = [signed(task.generator, count) for _ in range(probes)]
-    both = _rounded(np.outer((1.0, loudness(program).quiet), mixed(count, task.generator)), outputs)
+    quiet = loudness(program).quiet
+    both = _rounded(np.outer((1.0, quiet), mixed(count, task.generator)), outputs)
     if probes == 0:
         rows = both
         alike, sizes = [leaf.span for leaf in outputs], [size_of(program, leaf) for leaf in outputs]
@@ -49,7 +50,8 @@ def cotangents(task: Task, probes: int) -> Asked:
         sizes = [_size(rows[some], program) for some in alike]
     units = count if probes == 0 else 0
     single = [slice(k, k + 1) for k in range(units + len(rows) - 2, units + len(rows))]
-    return Asked(units, rows, (*alike, *single), (*sizes, *(_size(row[None], program) for row in both)))
+    size = _size(both[:1], program)
+    return Asked(units, rows, (*alike, *single), (*sizes, size, abs(quiet) * size))
 
 
 def _size(cotangents: Array, program: Program) -> float:
