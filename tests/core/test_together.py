@@ -164,3 +164,20 @@ def test_leaves_of_very_different_size_are_still_judged_each_by_its_own() -> Non
     wrong[30] *= 1.05
     spoiled = run(elementwise(np.square, lambda rows: 2 * rows, x, pull_with=lambda rows: rows * wrong, **shapes))
     assert places(spoiled) == {"d y1[10] / d x1[10]"}
+
+
+@pytest.mark.parametrize("size", [80, 300])
+def test_a_block_of_nothing_but_rounding_claims_to_be_zero(size: int) -> None:
+    noise = 1e-17 * matrix(size, size)
+    result = run(HandProgram(np.ones_like, noise, point(size)), contracts="none")
+    assert result.verdict is Verdict.RIGHT
+    assert result.cost.evaluations <= 8 + 2 * max(2, -(-size // MEMBERS))
+
+
+@pytest.mark.parametrize("share", [1e-3, 1e-6, 1e-9])
+def test_where_it_is_not_zero_that_is_wrong(share: float) -> None:
+    jacobian = matrix(80, 80)
+    program = HandProgram(lambda rows: 1.0 + share * (rows @ jacobian.T), 1e-17 * matrix(80, 80), point(80))
+    assert run(program, contracts="none").verdict is Verdict.WRONG
+    program = HandProgram(np.ones_like, share * jacobian, point(80))
+    assert run(program, contracts="none").verdict is Verdict.WRONG

@@ -9,7 +9,7 @@ import numpy as np
 from gradproof.agreement import Mask
 from gradproof.evidence.gathered import Task, distinct
 from gradproof.norms import rms
-from gradproof.precision import Precision, coarsest
+from gradproof.precision import DOUBLE, Precision, coarsest
 from gradproof.program import Array, Leaf, Program
 from gradproof.reference.steps import step_exponent
 from gradproof.sizes import size_of
@@ -19,13 +19,15 @@ ROUNDINGS = 64.0
 
 
 def block_scales(task: Task, analytic: dict[str, Array]) -> dict[str, Array]:
-    """For each input leaf, the rms of its block for every output (M,): the smallest that any mode claims."""
+    """For each input leaf, the rms of its block for every output (M,): the smallest that any mode claims. What is
+    nothing but rounding, as where terms cancel, claims to be zero."""
     result: dict[str, Array] = {}
-    jacobians = distinct(analytic)
+    jacobians, double = distinct(analytic), coarsest(task.program.inputs + task.program.outputs) is DOUBLE
     for leaf in task.program.inputs:
         row = np.zeros(task.program.value.size)
         for output in task.program.outputs:
-            row[output.span] = min((rms(one[leaf.span, output.span]) for one in jacobians), default=0.0)
+            size = min((rms(one[leaf.span, output.span]) for one in jacobians), default=0.0)
+            row[output.span] = size if size > rounding(task, output, leaf) or not double else 0.0
         result[leaf.path] = row
     return result
 
