@@ -228,7 +228,7 @@ def _on_flat_stairs(found: Estimate, noise: Noise, ordered: Sequence[Rung], coar
     still = np.zeros(size.shape, dtype=bool)
     for rung in ordered:
         missed = np.maximum(QUANTISED * coarse * 2.0**-rung.exponent, SURE * rung.floor)
-        still |= rung.unchanged & ((high & (rung.exponent <= -8)) | (size > missed))
+        still |= (rung.unchanged & high & (rung.exponent <= -8)) | (rung.level & (size > missed))
     flat = still & (size > found.bar) & np.isfinite(found.bar) & (found.kind != Kind.STAIRS) & (found.spread == 0)
     if not flat.any():
         return found

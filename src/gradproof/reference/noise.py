@@ -34,6 +34,11 @@ class Rung:
         still: NDArray[np.bool_] = (self.slopes.central == 0) & (self.slopes.bar <= ROUNDED * self.floor)
         return still
 
+    @property
+    def level(self) -> NDArray[np.bool_]:
+        """Where no sample of one side did, at least: the point may lie at the edge of a tread."""
+        return np.asarray(self.unchanged | (self.slopes.right == 0) | (self.slopes.left == 0))
+
     def of_rows(self, rows: NDArray[np.intp]) -> Rung:
         taken = {field.name: getattr(self.slopes, field.name)[rows] for field in fields(Slopes)}
         return Rung(self.exponent, Slopes(**taken), self.floor[rows])
