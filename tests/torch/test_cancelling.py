@@ -116,6 +116,16 @@ def test_a_derivative_that_jumps_about_from_point_to_point_is_rounding(slip: flo
         assert {entry.place.input.path for one in result.comparisons for entry in one.found} == {"args[0]"}
 
 
+@pytest.mark.parametrize("seed", [25, 26, 42, 43])
+def test_points_nearby_that_are_rounded_alike_by_luck(seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    z = torch.complex(*(1e4 * torch.randn(3, dtype=F64, generator=generator) for _ in range(2)))
+    result = gradproof.check(lambda z: z.logsumexp(0), z, order=2, modes="reverse", seed=seed)
+    assert result.verdict is not Verdict.WRONG, str(result)
+    wrong = gradproof.check(lambda z: Turned.apply(z.logsumexp(0), 1e-12), z, order=2, modes="reverse", seed=seed)
+    assert wrong.verdict is Verdict.WRONG, str(wrong)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_second_derivatives_are_symmetric_up_to_rounding(seed: int) -> None:
     """Of two observations with weights in float32: those with respect to weights are what is left of large terms."""

@@ -27,6 +27,8 @@ from gradproof.reference.surroundings import ordinary
 FACTOR = 4.0
 # Where more outputs have a derivative that looks wrong nothing is excused.
 MOST = 64
+# How often points nearby are drawn.
+TIMES = 4
 # Over how many first steps the slopes of the function are looked at.
 LENGTHS = (1.0, 2.0**12)
 
@@ -44,14 +46,19 @@ def widen(task: Task, analytic: dict[str, Array], numeric: Estimate, wrong: Mask
     small = bool(np.all(apart[wrong] <= SMALL * largest(np.nan_to_num(numeric.value))))
     if not (small or _uncertain(task, apart, wrong, outputs)):
         return
-    rounding = np.zeros_like(apart)
-    if small:
-        rounding = np.where(numeric.value == 0, LARGER * numeric.bar, 0.0)
-    for output in outputs:
-        unit = np.zeros(task.program.value.size)
-        unit[output] = 1.0
-        rounding[:, output] = np.maximum(rounding[:, output], FACTOR * trembling(task.program, unit, task.generator))
-    excused = wrong & (apart <= rounding) & ordinary(numeric.kind)
+    rounding = np.where(numeric.value == 0, LARGER * numeric.bar, 0.0) if small else np.zeros_like(apart)
+    # A few points nearby may be rounded alike by luck: where they excuse anything, others are asked about the rest.
+    left = wrong
+    for _ in range(TIMES):
+        for output in np.flatnonzero(left.any(axis=0)):
+            unit = np.zeros(task.program.value.size)
+            unit[output] = 1.0
+            trembles = FACTOR * trembling(task.program, unit, task.generator)
+            rounding[:, output] = np.maximum(rounding[:, output], trembles)
+        excused = wrong & (apart <= rounding) & ordinary(numeric.kind)
+        left = wrong & ~excused
+        if not (excused.any() and left.any()):
+            break
     numeric.bar[excused] = np.maximum(numeric.bar, rounding / CLEAR)[excused]
 
 
