@@ -124,6 +124,9 @@ def _load_rules() -> None:
 
 
 def _dual(point: torch.Tensor, tangent: torch.Tensor) -> torch.Tensor:
+    """A tangent that is a part of something else would be what torch says a view must be a view of."""
+    if tangent._is_view():
+        tangent = tangent.clone()
     dual: torch.Tensor = forward_ad.make_dual(point, tangent)  # type: ignore[no-untyped-call]
     return dual
 

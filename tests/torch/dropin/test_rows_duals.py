@@ -99,6 +99,15 @@ class View(Function):
         return part if ctx.keep else part.clone()
 
 
+class ViewElsewhere(View):
+    """A view as well, but of another tensor than the tangent that it was given."""
+
+    @staticmethod
+    def jvp(ctx: Any, t: Tensor, _: Any) -> Tensor:
+        part = t.narrow(0, 0, 2)
+        return part if ctx.keep else part.clone().view(-1, *part.shape[1:])
+
+
 class InPlace(Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, keep: bool) -> Tensor:
@@ -134,6 +143,7 @@ class AsItIs(Function):
     ("function", "words"),
     [
         (View, "jvp is not returning a view"),
+        (ViewElsewhere, "jvp is not returning a view of the given"),
         (InPlace, "not modifying the forward mode gradients inplace"),
         (AsItIs, r"forward is returning a view \(or an input as-is\)"),
     ],
