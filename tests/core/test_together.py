@@ -7,8 +7,8 @@ import pytest
 from programs import HandProgram, elementwise
 
 from gradproof import Result, Settings, Verdict, check_program
-from gradproof.evidence.groups import MEMBERS
-from gradproof.program import Array
+from gradproof.evidence.groups import MEMBERS, groups_of
+from gradproof.program import Array, leaves
 
 
 def run(program: HandProgram, **options: object) -> Result:
@@ -181,3 +181,17 @@ def test_where_it_is_not_zero_that_is_wrong(share: float) -> None:
     assert run(program, contracts="none").verdict is Verdict.WRONG
     program = HandProgram(np.ones_like, share * jacobian, point(80))
     assert run(program, contracts="none").verdict is Verdict.WRONG
+
+
+@pytest.mark.parametrize("numbers", [2**22, 5000, 1])
+def test_rows_of_groups_are_made_piece_by_piece(numbers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gradproof.evidence.groups.NUMBERS", numbers)
+    groups = groups_of(leaves([("a", (1000,), "float64"), ("b", (0,), "float64"), ("c", (130,), "float64")]))
+    amounts = point(1130)
+    pieces = list(groups.rows(amounts))
+    assert all(piece.size <= max(numbers, 1130) for piece in pieces)
+    rows = np.concatenate(pieces)
+    assert rows.shape == (groups.count, 1130)
+    np.testing.assert_array_equal(rows.sum(axis=0), amounts)
+    np.testing.assert_array_equal(np.count_nonzero(rows, axis=1), np.bincount(groups.of))
+    np.testing.assert_array_equal(rows[groups.of, np.arange(1130)], amounts)

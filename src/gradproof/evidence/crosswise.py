@@ -111,11 +111,12 @@ def _pushed(task: Task, moves: _Scaled) -> Array | None:
     picked = [leaf.start + int(task.generator.integers(leaf.size)) for leaf in program.inputs if leaf.size]
     single = np.zeros((len(picked), amounts.size))
     single[np.arange(len(picked)), picked] = amounts[picked]
+    others = np.where(groups.of == groups.of[picked][:, None], amounts, 0.0) - single
     rows = groups.rows(amounts)
-    others = rows[groups.of[picked]] - single
-    pushed = program.push(np.concatenate([rows, factor * whole[None], single, others]))
-    along, scaled, parts = pushed[:count], pushed[count] / factor, pushed[count + 1 :]
-    one, rest = parts[: len(picked)], parts[len(picked) :]
+    first = next(rows)
+    found = program.push(np.concatenate([first, factor * whole[None], single, others]))
+    along, further = np.concatenate([found[: len(first)], *map(program.push, rows)]), found[len(first) :]
+    scaled, one, rest = further[0] / factor, further[1 : 1 + len(picked)], further[1 + len(picked) :]
     with np.errstate(invalid="ignore"):
         size = sizes(task, np.sqrt(weights[None] ** 2 @ along**2))
         linear = _same(alone, weights @ along, size) and _same(scaled, alone, size)

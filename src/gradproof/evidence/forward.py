@@ -39,7 +39,8 @@ def _same(task: Task, reverse: Array) -> bool:
     if coarsest(program.inputs + program.outputs) is not DOUBLE or SAVING * groups.count > len(reverse):
         return False
     amounts = groups.amounts(task.generator)
-    pushed, claimed = program.push(groups.rows(amounts)), groups.sums(amounts, reverse)
+    pushed = np.concatenate([program.push(rows) for rows in groups.rows(amounts)])
+    claimed = groups.sums(amounts, reverse)
     with np.errstate(invalid="ignore"):
         return bool((np.abs(pushed - claimed) <= ROUNDINGS * DOUBLE.roundoff * sizes(task, claimed)).all())
 

@@ -25,7 +25,8 @@ def close_pushes(task: Task, known: Array) -> bool:
     if SAVING * groups.count > len(known):
         return False
     amounts = groups.amounts(task.generator)
-    pushed, claimed = task.program.push(groups.rows(amounts)), groups.sums(amounts, known)
+    pushed = np.concatenate([task.program.push(rows) for rows in groups.rows(amounts)])
+    claimed = groups.sums(amounts, known)
     return all(
         _close(pushed[own, output.span], claimed[own, output.span], _granted(task, known, leaf, output))
         for leaf, own in zip(groups.leaves, groups.spans, strict=True)

@@ -6,8 +6,9 @@ could hide each other only if they cancelled in random multiples, in every sum i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -18,6 +19,8 @@ from gradproof.reference.steps import finely_signed
 # The coordinates of a group: more would make no check quicker, and let a small kink hide among them. A leaf has two
 # groups at least: an error of all its derivatives would have to cancel in both.
 MEMBERS, LEAST = 64, 2
+# Numbers of rows that are made at once: 32 MB of them.
+NUMBERS = 2**22
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +36,17 @@ class Groups:
     def count(self) -> int:
         return int(self.spans[-1].stop)
 
-    def rows(self, amounts: Array) -> Array:
-        """How far each group moves the coordinates, (groups, N)."""
-        rows = np.zeros((self.count, self.of.size))
-        rows[self.of, np.arange(self.of.size)] = amounts
-        return rows
+    def rows(self, amounts: Array) -> Iterator[Array]:
+        """How far each group moves the coordinates, (groups, N): all groups one after another, as many at a time as do
+        not fill the memory, which is mostly all of them."""
+        size = self.of.size
+        many = max(1, NUMBERS // max(size, 1))
+        order = np.argsort(self.of, kind="stable") if many < self.count else np.arange(size)
+        starts = np.searchsorted(self.of[order], np.arange(0, self.count, many)) if many < self.count else [0]
+        for first, (start, stop) in zip(range(0, self.count, many), pairwise((*starts, size)), strict=True):
+            rows, some = np.zeros((min(many, self.count - first), size)), order[start:stop]
+            rows[self.of[some] - first, some] = amounts[some]
+            yield rows
 
     def sums(self, amounts: Array, jacobian: Array) -> Array:
         """What a Jacobian (N, M) makes of these rows, (groups, M)."""

@@ -23,7 +23,7 @@ from gradproof.evidence.scales import block_scales
 from gradproof.norms import rms
 from gradproof.program import Array, Indices
 from gradproof.reference.field import Field
-from gradproof.reference.glance import BENT_BY_ROUNDING, SUSPICIOUS, Glance, glance
+from gradproof.reference.glance import BENT_BY_ROUNDING, SUSPICIOUS, Glance, glance, joined
 from gradproof.reference.stencil import FLOOR_FACTOR
 from gradproof.reference.steps import finely_signed
 
@@ -98,7 +98,7 @@ def hold(task: Task, field: Field, moves: Moves, claims: Sequence[Array], scales
     """Move the inputs of each group together, and hold what is `claimed` (k, M) of the changes against them. `scales`
     are those of `block_scales`."""
     groups, lengths = moves.groups, moves.lengths
-    seen = glance(field, groups.rows(lengths), strictness_of(task))
+    seen = joined([glance(field, rows, strictness_of(task)) for rows in groups.rows(lengths)])
     scale = np.empty_like(seen.slope)
     for leaf, span in zip(groups.leaves, groups.spans, strict=True):
         scale[span] = scales[leaf.path]

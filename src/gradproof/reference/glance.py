@@ -7,6 +7,7 @@ the function does not bend like a kink, the ladder of steps has nothing to add. 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -77,6 +78,14 @@ class Glance:
 
     def bar(self, size: Array) -> Array:
         return np.asarray(self.strictness.agree * size + self.floor)
+
+
+def joined(glances: Sequence[Glance]) -> Glance:
+    """Of all their displacements."""
+    if len(glances) == 1:
+        return glances[0]
+    slopes, bends = (np.concatenate(parts) for parts in zip(*((one.slope, one.bend) for one in glances), strict=True))
+    return Glance(slopes, bends, glances[0].floor, glances[0].strictness)
 
 
 @np.errstate(invalid="ignore", over="ignore")
