@@ -13,13 +13,15 @@ from gradproof.program import Array, Leaf
 @dataclass(frozen=True, slots=True)
 class Precision:
     """A binary floating-point format: `bits` of significand, counting the hidden one; the largest number, and the
-    spacing of the smallest ones. `roundings`: how many of them a derivative in this format may be off by."""
+    spacing of the smallest ones. `roundings`: how many of them a derivative in this format may be off by. Processors
+    may take numbers below `flushed` for zero, as they do for XLA."""
 
     name: str
     bits: int
     largest: float
     smallest: float
     roundings: float
+    flushed: float
     roundoff: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -34,11 +36,12 @@ class Precision:
         return np.asarray(np.ldexp(np.rint(np.ldexp(significand, self.bits)), exponent - self.bits))
 
 
-# Kernels in half precision round once at the end, those in float32 all the way; hence the numbers of roundings.
-DOUBLE = Precision("float64", 53, 1.7976931348623157e308, 2.0**-1074, 1024.0)
-SINGLE = Precision("float32", 24, 3.4028234663852886e38, 2.0**-149, 1024.0)
-HALF = Precision("float16", 11, 65504.0, 2.0**-24, 16.0)
-BRAIN = Precision("bfloat16", 8, 3.3895313892515355e38, 2.0**-133, 8.0)
+# Kernels in half precision round once at the end, those in float32 all the way; hence the numbers of roundings. What is
+# small in float16 is not so in float32, in which processors compute it.
+DOUBLE = Precision("float64", 53, 1.7976931348623157e308, 2.0**-1074, 1024.0, 2.0**-1022)
+SINGLE = Precision("float32", 24, 3.4028234663852886e38, 2.0**-149, 1024.0, 2.0**-126)
+HALF = Precision("float16", 11, 65504.0, 2.0**-24, 16.0, 0.0)
+BRAIN = Precision("bfloat16", 8, 3.3895313892515355e38, 2.0**-133, 8.0, 2.0**-126)
 
 _BY_DTYPE = {
     "float64": DOUBLE,

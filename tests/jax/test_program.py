@@ -125,6 +125,20 @@ def test_low_precision_right_and_wrong(dtype: Any) -> None:
     assert [str(finding.place.input) for finding in result.wrong] == ["args[0][5]"]
 
 
+def test_derivatives_that_xla_takes_for_zero_in_float32() -> None:
+    assert gradproof.check(jax.lax.erfc, jnp.float32(10.0), seed=0).ok  # -4e-44, below the smallest with all digits
+
+
+@pytest.mark.parametrize(("scale", "verdict"), [(1e-40, Verdict.RIGHT), (1e-36, Verdict.WRONG)])
+def test_zero_in_float32_alone_is_right_only_for_what_is_that_small(scale: float, verdict: Verdict) -> None:
+    function = jax.custom_vjp(lambda x: x * 1e-20 * (scale * 1e20))
+    function.defvjp(
+        lambda x: (x * 1e-20 * (scale * 1e20), None),
+        lambda _, g: (g * (scale if g.dtype == jnp.float64 else 0.0),),
+    )
+    assert gradproof.check(function, jnp.asarray(X), seed=0).verdict is verdict
+
+
 def test_a_branch_in_python_runs_one_by_one() -> None:
     def function(x: Any) -> Any:
         return jnp.sin(x) if x[0] > 0 else jnp.cos(x)

@@ -82,9 +82,10 @@ def neighbours(point: Array, inputs: Sequence[Leaf], form: Precision, generator:
 
 def off(narrow: Array, wide: Array, allowed: Array, form: Precision) -> Mask:
     """Where the narrow number is further off than allowed. Beyond the range of the format infinity is right, and below
-    it anything as small; where both are NaN, or the same infinity, they agree."""
+    it anything as small, or zero; where both are NaN, or the same infinity, they agree."""
     with np.errstate(invalid="ignore"):
         near = np.abs(narrow - wide) <= allowed + 2.0 * form.smallest
+        near |= (narrow == 0) & (np.abs(wide) < form.flushed)
         beyond = np.isinf(narrow) & (np.abs(wide) >= 0.5 * form.largest) & (np.sign(narrow) == np.sign(wide))
     return np.asarray(~(near | beyond | (narrow == wide) | (np.isnan(narrow) & np.isnan(wide))))
 
