@@ -27,6 +27,7 @@ from gradproof.norms import rms
 from gradproof.precision import DOUBLE, coarsest
 from gradproof.program import Array, Leaf, Spot, pulled_of
 from gradproof.reference.field import field_of
+from gradproof.reference.stencil import FLOOR_FACTOR
 from gradproof.reference.steps import finely_signed
 from gradproof.result import Comparison, Entry, Place, Power, Table, Verdict
 from gradproof.settings import MODES
@@ -48,6 +49,9 @@ def gather_crosswise(task: Task) -> Gathered | None:
     if not _pays(task, groups):
         return None
     lengths = drawn_lengths(task)
+    field, most = field_of(task.reference), task.tolerance.ceiling + task.tolerance.absolute
+    if FLOOR_FACTOR * np.max(field.floor) > 0.5 * most * np.min(groups.least(lengths)):
+        return None  # no sum could tell so little beside the rounding of values so large
     moves = _Scaled(groups, lengths, _near_one(task.program.inputs, lengths))
     try:
         with quiet():
@@ -56,7 +60,7 @@ def gather_crosswise(task: Task) -> Gathered | None:
                 return None
     except Exception:  # noqa: BLE001  whatever it is, the entries get their say
         return None
-    held = hold(task, field_of(task.reference), moves, [along / moves.factors], _scales(task, moves, along))
+    held = hold(task, field, moves, [along / moves.factors], _scales(task, moves, along))
     return _gathered(task, moves, along, held) if held.agreed.all() else None
 
 
