@@ -82,7 +82,8 @@ def examine(program: Metered, settings: Settings, order: int, generator: np.rand
 def _judged_in_both(task: Task, settings: Settings, note: tuple[str, ...], own: Own) -> Examined:
     """Below double precision: the rule in float64, then its own numbers, which count where they differ from those."""
     tolerance = tolerance_for(settings, task.reference, task.reference)
-    wide = replace(task, program=task.reference, tolerance=tolerance, role="copy")
+    repeats = Repeats(task.reference, settings.nondet_tol)  # what a narrow format rounds away may be a doubt here
+    wide = replace(task, program=task.reference, tolerance=tolerance, repeats=repeats, role="copy")
     rule = _judged(wide, settings, note, lambda _: Kept())
     form = coarsest(task.program.inputs + task.program.outputs)
     found = departures(task, plans(task.program, settings)[-1].probes, rule.jacobians)

@@ -45,7 +45,7 @@ def task_of(
 
 def shows_itself(program: Metered) -> bool:
     """Whether a function that gives other values the next time would leave a doubt in what is gathered: where its own
-    values are compared, all of them. One that is known to draw random numbers need not come so far."""
+    values are compared, all of them, to many digits. One that is known to draw random numbers need not come so far."""
     offers = offers_of(program)
     plain = offers.stored is None and offers.complex_values is None
     return plain and not draws_of(program) and coarsest(program.inputs + program.outputs) is DOUBLE

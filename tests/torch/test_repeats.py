@@ -82,6 +82,18 @@ def test_a_function_that_gives_other_values_is_named(
 
 
 @pytest.mark.parametrize("effort", EFFORTS)
+@pytest.mark.parametrize("made", [lambda: Counting(0.1), lambda: Counting(3.0, once=True), lambda: noisy(1e-3)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_such_a_function_in_narrow_formats(
+    made: Callable[[], Callable[[Tensor], Tensor]], dtype: torch.dtype, effort: Effort
+) -> None:
+    """Also where the format rounds away what it does."""
+    result = gradproof.check(made(), draw(30).to(dtype), effort=effort, seed=1)
+    assert result.verdict is Verdict.UNDECIDED
+    assert "random" in {finding.code for finding in result.findings}
+
+
+@pytest.mark.parametrize("effort", EFFORTS)
 def test_it_is_asked_once_before_a_gradient_is_called_wrong(effort: Effort) -> None:
     result = gradproof.check(Doubled.apply, draw(40), effort=effort, seed=0)
     assert result.verdict is Verdict.WRONG

@@ -52,7 +52,9 @@ def check_values(program: Program, nondet_tol: float = 0.0) -> tuple[Finding, ..
     for leaf in program.outputs:
         first, second = program.value[leaf.span], again[leaf.span]
         spread = np.abs(first - second)
-        allowed = nondet_tol + ROUNDINGS * of(leaf.dtype).roundoff * max(rms(first), rms(second))
+        form = of(leaf.dtype)
+        roundings = min(ROUNDINGS, form.roundings) * form.roundoff
+        allowed = nondet_tol + roundings * max(rms(first), rms(second))
         if np.nanmax(spread, initial=0.0) > allowed:
             worst = int(np.nanargmax(spread))
             return (

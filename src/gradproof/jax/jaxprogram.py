@@ -74,7 +74,7 @@ class JaxProgram:
         call.outputs.write_single(values, value)
         self.point = read_only(point)
         self.value = self._runs.value = read_only(value)
-        self._draws = draws
+        self.draws = draws
         most = max(1, ELEMENTS // max(1, point.size + value.size))
         roundoff = self._roundoff = max(call.inputs.roundoff, call.outputs.roundoff)
         self._lanes = {
@@ -121,7 +121,7 @@ class JaxProgram:
         """One more plain call at the point. If the first one drew random numbers, the stream is moved on before it."""
         result = np.empty(self.value.shape)
         with self.scope:
-            if self._draws:
+            if self.draws:
                 np.random.random()  # noqa: NPY002  the stream that the user's function would use
             self._runs.value_again(self.point, result)
         return result
