@@ -15,7 +15,8 @@ from gradproof.torch.calls import Call
 
 def evaluate_each(call: Call, rows: Array, into: Array, graph: str) -> Exception | None:
     """(k, N) -> (k, M). The rows are given away. A row that raises is NaN; the first such exception is returned.
-    `graph` is "with" or "without": whether the function sees inputs that require grad, as in the user's own call."""
+    `graph` is "with" or "without": whether grad mode is on, as in the user's own call. The inputs require grad either
+    way: `torch.lobpcg` is one of those that ask, and is another function of those that do not."""
     one = call.one
     columns = [tensor.unbind(0) for tensor in call.inputs.adopted(rows)]
     buffers = _buffers(call, into)
@@ -25,7 +26,8 @@ def evaluate_each(call: Call, rows: Array, into: Array, graph: str) -> Exception
     with torch.no_grad():
         for i, leaves in enumerate(zip(*columns, strict=True)):
             try:
-                values = one(leaves) if graph == "without" else _with_graph(call, leaves)
+                asked = [leaf.requires_grad_() for leaf in leaves]
+                values = one(asked) if graph == "without" else _with_graph(call, asked)
             except OutputsChanged as changed:
                 changed.nearby = rows[i].copy()
                 raise
@@ -44,13 +46,13 @@ def evaluate_each(call: Call, rows: Array, into: Array, graph: str) -> Exception
 
 
 def gives(call: Call, point: Array, count: int, expected: Array, into: Array) -> bool:
-    """Whether the function gives bitwise its value on the last row of a buffer of so many when nothing requires grad.
-    If not (it looks at grad mode, or at its input's storage), the loop gives it fresh tensors that require grad."""
+    """Whether the function gives bitwise its value on the last row of a buffer of so many without grad mode. If not (it
+    looks at that, or at its input's storage), the loop gives it fresh tensors, in grad mode."""
     rows = np.full((count, point.size), np.nan)
     rows[-1] = point
     try:
         with torch.no_grad():
-            values = call.one([tensor[-1] for tensor in call.inputs.tensors(rows)])
+            values = call.one([tensor[-1].requires_grad_() for tensor in call.inputs.tensors(rows)])
             call.outputs.write_single(values, into)
     except Exception:  # noqa: BLE001  whatever it is, it does not happen in the user's own call
         return False
@@ -59,7 +61,7 @@ def gives(call: Call, point: Array, count: int, expected: Array, into: Array) ->
 
 def _with_graph(call: Call, leaves: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
     with torch.enable_grad():
-        return call.one([leaf.requires_grad_().clone() for leaf in leaves])
+        return call.one([leaf.clone() for leaf in leaves])
 
 
 def _buffers(call: Call, into: Array) -> list[torch.Tensor]:

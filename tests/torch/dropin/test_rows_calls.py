@@ -192,3 +192,21 @@ def test_a_view_that_leaves_all_memory_raises_as_it_does_in_the_users_call(check
     for x in (leaf(4), leaf(8).detach()[2:6].requires_grad_()):
         with pytest.raises(RuntimeError, match="out of bounds for storage"):
             checker.gradcheck(lambda x: x.as_strided((2, 3), (3, 1), 12), x)
+
+
+def test_a_function_that_asks_whether_its_argument_requires_grad(checker: Checker, fast: bool) -> None:
+    """The symmetric part where it does, else what the lower triangle says: at a symmetric point the two are the same,
+    which says nothing about others. (`torch.lobpcg` does not even end there.)"""
+    seen: list[bool] = []
+    steep = 1e3  # a function that is looked at more than a few times
+
+    def asking(x: Tensor) -> Tensor:
+        assert x.sum().item() == x.sum().item()  # a batch has no single number
+        seen.append(x.requires_grad)
+        return ((x + x.mT) / 2 if x.requires_grad else x.tril() + x.tril(-1).mT).mul(steep).sin()
+
+    drawn = torch.randn(4, 4, dtype=F64, generator=torch.Generator().manual_seed(0))
+    x = (drawn + drawn.mT).requires_grad_()
+    passes(checker.gradcheck, asking, x, fast_mode=fast)
+    assert checker.name != "gradproof" or all(seen)
+    fails(checker, MISMATCH, lambda x: asking(3 * x - 2 * x.detach()), x, fast_mode=fast)
