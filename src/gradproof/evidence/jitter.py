@@ -65,6 +65,8 @@ def widen(task: Task, analytic: dict[str, Array], numeric: Estimate, wrong: Mask
 def _excused_slopes(task: Task, numeric: Estimate, wrong: Mask, apart: Array) -> Mask:
     """The same for slopes of the function that are rounding; says which. Where a step moves it by no more than
     roundings of its arguments do, its slopes are looked at around them."""
+    if not np.isfinite(apart[wrong]).any():  # rounding is finite
+        return np.zeros_like(wrong)
     points = beside(task.reference, task.generator)
     unsteady = LUCK * FACTOR * extent(task.reference.values(points))
     doubtful = wrong & (apart * task.steps[:, None] <= unsteady) & ordinary(numeric.kind)
