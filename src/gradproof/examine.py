@@ -209,11 +209,8 @@ def _exhaustive(task: Task, settings: Settings) -> Gathered:
     findings: tuple[Finding, ...] = ()
     for mode in task.modes:
         try:
-            if mode == "reverse":
-                analytic[mode], found = rows(task)
-                findings += found
-            else:
-                analytic[mode] = columns(task, analytic.get("reverse"))
+            analytic[mode], found = rows(task) if mode == "reverse" else columns(task, analytic.get("reverse"))
+            findings += found
         except Unsupported as missing:
             findings += (_missing(mode, missing, settings),)
     gathered = exhaustive.gather(task, analytic, findings)
@@ -250,7 +247,8 @@ def _probe(task: Task, plan: Plan, settings: Settings) -> Gathered:
                 sums, repeated = pulled.sums, pulled.repeated
                 findings += pulled.findings
             else:
-                sums = pushes(task, flat)
+                sums, found = pushes(task, flat)
+                findings += found
         except Unsupported as missing:
             findings += (_missing(mode, missing, settings),)
             continue

@@ -41,7 +41,7 @@ def places(result: Result) -> set[str]:
 def test_a_diagonal_takes_a_handful_of_pushes() -> None:
     result = run(elementwise(np.sin, np.cos, POINT))
     assert result.verdict is Verdict.RIGHT
-    assert result.cost.pushes <= 2
+    assert result.cost.pushes <= 4
     reverse, forward = result.comparisons
     assert (reverse.mode, forward.mode) == ("reverse", "forward")
     np.testing.assert_array_equal(forward.analytic, np.diag(DIAGONAL))
@@ -50,7 +50,7 @@ def test_a_diagonal_takes_a_handful_of_pushes() -> None:
 def test_numbers_that_differ_in_the_last_digits_are_the_same() -> None:
     result = run(elementwise(np.sin, np.cos, POINT, push_with=lambda rows: rows * (DIAGONAL * (1 + 2**-50))))
     assert result.verdict is Verdict.RIGHT
-    assert result.cost.pushes <= 2
+    assert result.cost.pushes <= 4
     np.testing.assert_array_equal(*(one.analytic for one in result.comparisons))
 
 
@@ -115,7 +115,7 @@ def narrow(**options: Any) -> Narrow:
 def test_a_narrow_format_takes_few_pushes_of_its_own() -> None:
     result = run(narrow())
     assert result.verdict is Verdict.RIGHT
-    assert result.cost.pushes <= 5
+    assert result.cost.pushes <= 7
 
 
 @pytest.mark.parametrize("entry", ["y3x17", "y59x0", "y5x5"])

@@ -94,6 +94,22 @@ def test_such_a_function_in_narrow_formats(
 
 
 @pytest.mark.parametrize("effort", EFFORTS)
+def test_a_function_that_works_once_is_named(effort: Effort) -> None:
+    calls = 0
+
+    def fn(x: Tensor) -> Tensor:
+        nonlocal calls
+        calls += 1
+        if calls > 1:
+            raise ValueError("used up")
+        return x.sin()
+
+    result = gradproof.check(fn, draw(30), modes="reverse", effort=effort, seed=0)
+    assert result.verdict is Verdict.UNDECIDED
+    assert [finding.code for finding in result.findings] == ["random"]
+
+
+@pytest.mark.parametrize("effort", EFFORTS)
 def test_it_is_asked_once_before_a_gradient_is_called_wrong(effort: Effort) -> None:
     result = gradproof.check(Doubled.apply, draw(40), effort=effort, seed=0)
     assert result.verdict is Verdict.WRONG

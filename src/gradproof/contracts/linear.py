@@ -3,7 +3,7 @@
 One-hot cotangents of size one never notice `g.abs()`, `g.clamp(-1, 1)` or a backward that ignores g. A signed
 combination of sizes from 1/2 to 64, over all outputs together, does. The same is pulled again much larger and much
 smaller, with the other sign: so a threshold on cotangents shows, and what depends on the sign of one of them, or of
-their sum, also where there is a single one.
+their sum, also where there is a single one. Forward mode is as linear in the tangent, and held to it likewise.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from gradproof.reference.rounding import LUCK, extent, trembling
 from gradproof.reference.steps import signed
 from gradproof.result import Finding, Place, Verdict
 from gradproof.settings import Tolerance
-from gradproof.sizes import sizes_of
+from gradproof.sizes import size_of, sizes_of
 
 # What `combination` draws from: 2^k with k from -1 to 6. The largest, beyond any clipping to one, comes first.
 SIZES = np.exp2(np.arange(-1.0, 7.0))
@@ -40,6 +40,8 @@ class Loudness:
 
 # No smaller: a backward that solves a system to an absolute tolerance (1e-8) is right as far as that goes.
 LOUDNESS = {DOUBLE.name: Loudness(2.0**14, -(2.0**-12)), SINGLE.name: Loudness(2.0**4, -(2.0**-12))}
+# How far a push must be off to be called so, relative to its terms; and no less than some roundings.
+FAR_OFF, ROUNDINGS = 1e-3, 64.0
 # Half precision has no room for either.
 PLAIN = Loudness(1.0, -1.0)
 
@@ -103,6 +105,40 @@ def check_linear(
         _finding(leaf, int(np.nanargmax(left)), pulled[leaf.span], expected[leaf.span])
         for leaf, left in unexcused.items()
         if (left > 0).any()
+    )
+
+
+def check_linear_push(
+    program: Program, tangent: Array, pushed: Array, expected: Array, size: Array, tolerance: Tolerance
+) -> tuple[Finding, ...]:
+    """The same for forward mode: `pushed` = push(tangent). `size`: that of the terms of each sum. Only what is far off
+    is said: how a forward rule rounds cannot be measured as that of a backward can."""
+    form = coarsest(program.inputs + program.outputs)
+    share = max(FAR_OFF, tolerance.finest, ROUNDINGS * form.roundoff)
+    moved = max((rms(tangent[x.span]) / (rms(program.point[x.span]) or 1.0) for x in program.inputs), default=0.0)
+    found: list[tuple[Leaf, Array]] = []
+    with np.errstate(invalid="ignore", over="ignore"):
+        deviations = np.abs(pushed - expected)
+        for leaf in (output for output in program.outputs if output.size):
+            least = negligible(program) * size_of(program, leaf) * moved * float(np.sqrt(program.point.size))
+            allowed = share * np.maximum(size[leaf.span], rms(expected[leaf.span])) + least + tolerance.absolute
+            if (deviations[leaf.span] > allowed).any():  # NaN is the comparison's business, not this contract's
+                found.append((leaf, deviations[leaf.span] - allowed))
+        if not found or not np.allclose(program.push(tangent[None])[0], pushed, share, 0.0, equal_nan=True):
+            return ()  # what is never the same twice is for others to say
+    return tuple(_finding_forward(leaf, int(np.nanargmax(left)), pushed, expected) for leaf, left in found)
+
+
+def _finding_forward(leaf: Leaf, worst: int, pushed: Array, expected: Array) -> Finding:
+    at = leaf.start + worst
+    spot = leaf.spot(at)
+    return Finding(
+        "nonlinear-forward",
+        Verdict.WRONG,
+        Place(spot, None),
+        f"the forward rule is not linear in the tangent: a combination of tangents gives {pushed[at]:.6g} at {spot}, "
+        f"the same combination of their derivatives {expected[at]:.6g}",
+        "Look for abs, clamp, sign or a comparison applied to the incoming tangent, or one that is ignored.",
     )
 
 

@@ -8,41 +8,65 @@ from __future__ import annotations
 
 import numpy as np
 
+from gradproof.contracts.linear import check_linear_push, loudness, mixed
 from gradproof.evidence.gathered import Task
 from gradproof.evidence.groups import groups_of
 from gradproof.precision import DOUBLE, coarsest
 from gradproof.program import Array, push_every
-from gradproof.reference.steps import signed
+from gradproof.result import Finding
 
-# By how many roundings the modes may differ, and still nothing be hidden in a group.
-ROUNDINGS = 64.0
+# By how many roundings the modes may differ, and still nothing be hidden in a group; and in all groups together.
+ROUNDINGS, ALL = 64.0, 2.0**14
 # Groups must be so many times fewer than columns to be worth while.
 SAVING = 4
 
 
-def columns(task: Task, reverse: Array | None) -> Array:
-    """(N, M): `reverse` itself if forward mode gives the same. A tangent that moves everything is pushed alone, as the
-    user would: an adapter can hold a batch against it, which a single coordinate would not test."""
+def columns(task: Task, reverse: Array | None) -> tuple[Array, tuple[Finding, ...]]:
+    """(N, M): `reverse` itself if forward mode gives the same; and what the contract says about the pushes. A tangent
+    that moves everything is pushed alone, as the user would: an adapter can hold a batch against it, which a single
+    coordinate would not test. The contract is that of `reverse.rows`."""
     if reverse is not None and _same(task, reverse):
-        return reverse
+        return reverse, ()
+    program, voices = task.program, loudness(task.program)
+    tangent = mixed(task.steps.size, task.generator)
+    factors = np.array([[voices.quiet], [-voices.loud], [1.0]])
     if task.role == "own":
-        task.program.push(signed(task.generator, task.steps.size)[None])
-    found = push_every(task.program, np.empty((0, task.steps.size))).jacobian
+        alone = program.push(tangent[None])[0]
+        every = push_every(program, factors[:2] * tangent)
+    else:
+        every = push_every(program, factors * tangent)
+        alone = every.more[2]
+    found = every.jacobian
+    findings: tuple[Finding, ...] = ()
+    if "linear" in task.contracts:
+        with np.errstate(invalid="ignore", over="ignore"):
+            expected, size = tangent @ found, np.sqrt(tangent**2 @ found**2)
+        findings = check_linear_push(program, tangent, alone, expected, size, task.tolerance)
+        for factor, pushed in zip(factors[:2, 0], every.more[:2], strict=True):
+            findings = findings or check_linear_push(
+                program, factor * tangent, pushed, factor * alone, abs(factor) * size, task.tolerance
+            )
     if reverse is not None and np.array_equal(found[:1], reverse[:1]) and np.array_equal(found, reverse):
-        return reverse
-    return found
+        return reverse, findings
+    return found, findings
 
 
 def _same(task: Task, reverse: Array) -> bool:
-    """Whether forward mode is reverse mode to the last digits, in random sums of columns."""
+    """Whether forward mode is reverse mode to the last digits, in random sums of columns; and, nearly so, of all of
+    them, much larger and much smaller, with the other sign."""
     program, groups = task.program, groups_of(task.program.inputs)
     if coarsest(program.inputs + program.outputs) is not DOUBLE or SAVING * groups.count > len(reverse):
         return False
-    amounts = groups.amounts(task.generator)
-    pushed = np.concatenate([program.push(rows) for rows in groups.rows(amounts)])
+    amounts, voices = groups.amounts(task.generator), loudness(program)
+    factors = np.array([[voices.quiet], [-voices.loud]])
+    rows = groups.rows(amounts)
+    first = program.push(np.concatenate([factors * amounts, next(rows)]))
+    pushed = np.concatenate([first[2:], *(program.push(some) for some in rows)])
     claimed = groups.sums(amounts, reverse)
     with np.errstate(invalid="ignore"):
-        return bool((np.abs(pushed - claimed) <= ROUNDINGS * DOUBLE.roundoff * sizes(task, claimed)).all())
+        size = sizes(task, claimed)
+        together = np.abs(first[:2] / factors - claimed.sum(axis=0)) <= ALL * DOUBLE.roundoff * size.sum(axis=0)
+        return bool((np.abs(pushed - claimed) <= ROUNDINGS * DOUBLE.roundoff * size).all() and together.all())
 
 
 def sizes(task: Task, claimed: Array) -> Array:

@@ -9,7 +9,7 @@ from itertools import chain
 import numpy as np
 
 from gradproof.contracts.adjoint import Modes
-from gradproof.contracts.linear import check_linear, combination, loudness
+from gradproof.contracts.linear import check_linear, check_linear_push, combination, loudness
 from gradproof.contracts.repeatable import check_repeated
 from gradproof.evidence.gathered import Task, restricted
 from gradproof.norms import Weighed, largest, rms
@@ -114,9 +114,23 @@ def pulls(task: Task, drawn: list[Probe]) -> Pulled:
     return Pulled(found, findings, not (findings or check_repeated(program, expected, together)))
 
 
-def pushes(task: Task, drawn: list[Probe]) -> list[Sums]:
-    """The same by forward mode: J u for every probe and input leaf."""
-    return [_pushed(task, probe) for probe in drawn]
+def pushes(task: Task, drawn: list[Probe]) -> tuple[list[Sums], tuple[Finding, ...]]:
+    """The same by forward mode: J u for every probe and input leaf. The first probe is pushed once more, all leaves
+    together, large and with the other sign."""
+    program = task.program
+    expected = np.zeros(program.value.size) if "linear" in task.contracts else None
+    found = [_pushed(task, probe, expected if probe is drawn[0] else None) for probe in drawn]
+    if expected is None:
+        return found, ()
+    direction = drawn[0].direction
+    factor = -np.exp2(np.round(np.log2(loudness(program).loud / (rms(direction) or 1.0))))
+    pushed = program.push(factor * direction[None])[0]
+    expected *= factor
+    # The terms of each sum are known in all, not one by one: what cancels is as large as the others.
+    size = np.zeros(program.value.size)
+    for o, output in enumerate(program.outputs):
+        size[output.span] = abs(factor) * float(found[0].size[:, o].max()) / (np.sqrt(max(output.size, 1)) or 1.0)
+    return found, check_linear_push(program, factor * direction, pushed, expected, size, task.tolerance)
 
 
 def modes(task: Task, drawn: list[Probe], analytic: list[dict[str, Sums]]) -> list[Modes]:
@@ -173,12 +187,15 @@ def _enter(task: Task, probe: Probe, o: int, gradient: Array, into: Sums) -> Non
         into.enter((i, o), probe.direction[leaf.span], gradient[leaf.span], loud=loud)
 
 
-def _pushed(task: Task, probe: Probe) -> Sums:
+def _pushed(task: Task, probe: Probe, together: Array | None = None) -> Sums:
+    """What all leaves give is added to `together`."""
     found = _empty(task)
     moved = [(i, leaf) for i, leaf in enumerate(task.program.inputs) if probe.direction[leaf.span].any()]
     rows = (part(probe.direction, leaf) for _, leaf in moved)
     for (i, leaf), tangent in zip(moved, _each(task, task.program.push, rows, len(moved)), strict=True):
         length = max(largest(probe.direction[leaf.span]), 1e-300)
+        if together is not None:
+            together += tangent
         for o, output in enumerate(task.program.outputs):
             found.enter((i, o), probe.cotangent[output.span], tangent[output.span], unit=length)
     return found

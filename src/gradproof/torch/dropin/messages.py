@@ -75,7 +75,7 @@ def _first_line(result: Result, program: TorchProgram) -> str:
     for finding in result.findings:
         if finding.code in ("random", "nan-value", "nan-both"):
             return _own_words(finding, program)
-    nonlinear = [finding for finding in result.findings if finding.code == "nonlinear"]
+    nonlinear = [finding for finding in result.findings if finding.code in ("nonlinear", "nonlinear-forward")]
     if nonlinear and not any(c.verdict is Verdict.WRONG for c in failed):
         return _own_words(nonlinear[0], program)
     if not failed:
@@ -99,6 +99,10 @@ def _own_words(finding: Finding, program: TorchProgram) -> str:
         return "The function is not deterministic: its gradient cannot be checked"
     if finding.code in ("nan-value", "nan-both"):
         return "The function is not finite at this point: its gradient cannot be checked"
+    if finding.place.output is not None:
+        output = [leaf.path for leaf in program.outputs].index(finding.place.output.path)
+        where = f"output {output} with respect to input 0"
+        return f"Jacobian computed with forward mode mismatch for {where}: jvp is not linear in the tangent,"
     paths = [leaf.path for leaf in program.inputs]
     path = finding.place.input.path if finding.place.input else paths[0]
     where = f"output 0 with respect to input {paths.index(path)}"
