@@ -201,7 +201,7 @@ def _gathered(task: Task, plan: Plan, settings: Settings) -> Gathered:
 
 def _exhaustive(task: Task, settings: Settings) -> Gathered:
     """All rows by reverse mode and all columns by forward mode, whichever exist; then the numeric side."""
-    if settings.detail == "verdict":
+    if not task.thorough:
         crosswise = gather_crosswise(task)
         if crosswise is not None:
             return crosswise

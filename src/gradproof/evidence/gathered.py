@@ -34,6 +34,7 @@ class Task:
     nondet_tol: float = 0.0
     exact: ComplexStep | None = None  # of the numeric side, where its function takes complex numbers
     limits: Limits | None = None  # what the user said of the inputs' domain
+    thorough: bool = True  # whether digits are wanted that take many evaluations, and every entry where sums would do
     role: Literal["own", "copy"] = "own"  # the program is the user's own, or float64 in place of a narrow format
 
 

@@ -51,6 +51,7 @@ class Field(Ground):
     highest: int | Indices = HIGHEST
     between: tuple[int, ...] = ()
     treads: Array | None = None  # see `steps.treads`
+    smoothed: bool = True  # whether to ask for more digits than stairs of these treads show: see `blur`
 
     @property
     def coarse(self) -> Array:

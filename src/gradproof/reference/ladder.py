@@ -65,7 +65,8 @@ def refine(field: Field, displacements: Array, look: Rung, goal: Goal) -> Estima
         question = Question(field, displacements, goal)
         _walk(question, look, rows[climbing], (CLIMB, field.between, DESCENT, FAR_DESCENT), result)
         _walk(question, look, rows[~climbing], (DESCENT + CLIMB, field.between, FAR_DESCENT), result)
-        _smooth_out(field, displacements, goal, result)
+        if field.smoothed:
+            _smooth_out(field, displacements, goal, result)
     return result
 
 
