@@ -62,7 +62,7 @@ def examine(program: Metered, settings: Settings, order: int, generator: np.rand
             return _judged(task, settings, note, own)
         try:
             judged = _judged_in_both(left, settings, note, own)
-        except (BudgetSpent, Unsupported):
+        except (BudgetSpent, Unrepeatable, Unsupported):
             raise
         except Exception:
             reason = refused(left)

@@ -129,7 +129,7 @@ def pushes(task: Task, drawn: list[Probe]) -> tuple[list[Sums], tuple[Finding, .
     # The terms of each sum are known in all, not one by one: what cancels is as large as the others.
     size = np.zeros(program.value.size)
     for o, output in enumerate(program.outputs):
-        size[output.span] = abs(factor) * float(found[0].size[:, o].max()) / (np.sqrt(max(output.size, 1)) or 1.0)
+        size[output.span] = abs(factor) * float(found[0].size[:, o].max()) / np.sqrt(max(output.size, 1))
     return found, check_linear_push(program, factor * direction, pushed, expected, size, task.tolerance)
 
 
