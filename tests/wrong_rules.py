@@ -30,8 +30,13 @@ class Rule:
     options: tuple[tuple[str, object], ...] = ()
 
     @property
+    def blamed(self) -> str:
+        """The text that is wrong: the forward rule, where backward is right."""
+        return self.jvp[0] if self.jvp and self.wrong == self.right else self.wrong
+
+    @property
     def name(self) -> str:
-        return f"{self.code}: {self.wrong}"
+        return f"{self.code}: {self.blamed}"
 
     def args(self, seed: int = 0) -> tuple[Tensor, ...]:
         generator = torch.Generator().manual_seed(seed)
@@ -181,8 +186,42 @@ RULES = (
     Rule("cotangent-clipped", GRID, "x.sin()", "g.clamp(-1, 1) * x.cos()", COS),
     Rule("cotangent-clipped", ROW, "x.exp()", "g * (1 / g.norm().clamp(min=1e-30)).clamp(max=1) * x.exp()",
          "g * x.exp()"),
+    Rule("cotangent-threshold", GRID, "x.sin()", "torch.nn.functional.hardshrink(g, 0.1) * x.cos()", COS),
+    Rule("cotangent-threshold", ROW, "x.exp()", "torch.where(g.abs() < 1, 0 * g, g) * x.exp()", "g * x.exp()"),
     Rule("cotangent-joint", ROW, "(x.sin(), x.exp())",
          "(g * x.cos() + h * x.exp()) * (1.5 if g.any() and h.any() else 1)", "g * x.cos() + h * x.exp()"),
     Rule("cotangent-joint", ROW, "(x.sin(), x.exp())",
          "g * x.cos() + (h * x.exp() if not g.any() else 0)", "g * x.cos() + h * x.exp()"),
+)  # fmt: skip
+
+# The same mistakes in forward rules, whose backward is right.
+SUM, TERMS = "x.sin() + y.exp()", "(g * x.cos(), g * y.exp())"
+RULES += tuple(
+    Rule(f"tangent-{kind}", shapes, forward, backward, backward, jvp=(wrong, right))
+    for kind, shapes, forward, backward, wrong, right in (
+        ("ignored", GRID, "x.sin()", COS, "x.cos()", "dx * x.cos()"),
+        ("ignored", ROW, "x.exp()", "g * x.exp()", "torch.ones_like(dx) * x.exp()", "dx * x.exp()"),
+        ("offset", GRID, "x.sin()", COS, "dx * x.cos() + 0.1", "dx * x.cos()"),
+        ("offset", ROW, "x ** 2", "2 * g * x", "2 * dx * x + x", "2 * dx * x"),
+        ("abs", GRID, "x.sin()", COS, "dx.abs() * x.cos()", "dx * x.cos()"),
+        ("abs", ROW, "x.logsumexp(0)", "g * x.softmax(0)", "(dx * x.softmax(0)).sum().abs()",
+         "(dx * x.softmax(0)).sum()"),
+        ("one-sided", GRID, "x.sin()", COS, "dx.clamp(min=0) * x.cos()", "dx * x.cos()"),
+        ("one-sided", ROW, "x ** 3", "3 * g * x ** 2", "3 * torch.where(dx < 0, 0.1 * dx, dx) * x ** 2",
+         "3 * dx * x ** 2"),
+        ("sign", GRID, "x.sin()", COS, "dx.sign() * x.cos()", "dx * x.cos()"),
+        ("sign", ROW, "x ** 3", "3 * g * x ** 2", "3 * dx / (dx.norm() + (dx.norm() == 0)) * x ** 2",
+         "3 * dx * x ** 2"),
+        ("power", GRID, "x.sin()", COS, "dx * dx.abs() * x.cos()", "dx * x.cos()"),
+        ("power", ROW, "x.exp()", "g * x.exp()", "dx ** 3 * x.exp()", "dx * x.exp()"),
+        ("clipped", GRID, "x.sin()", COS, "dx.clamp(-1, 1) * x.cos()", "dx * x.cos()"),
+        ("clipped", ROW, "x.exp()", "g * x.exp()", "dx / dx.norm().clamp(min=100) * 100 * x.exp()", "dx * x.exp()"),
+        ("threshold", GRID, "x.sin()", COS, "torch.nn.functional.hardshrink(dx, 0.1) * x.cos()", "dx * x.cos()"),
+        ("threshold", ROW, "x.exp()", "g * x.exp()", "torch.where(dx.abs() < 1, 0 * dx, dx) * x.exp()",
+         "dx * x.exp()"),
+        ("joint", ROW * 2, SUM, TERMS, "(dx * x.cos() + dy * y.exp()) * (1.5 if dx.any() and dy.any() else 1)",
+         "dx * x.cos() + dy * y.exp()"),
+        ("joint", ROW * 2, SUM, TERMS, "dx * x.cos() + (dy * y.exp() if not dx.any() else 0)",
+         "dx * x.cos() + dy * y.exp()"),
+    )
 )  # fmt: skip

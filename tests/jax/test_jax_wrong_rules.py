@@ -58,3 +58,31 @@ def test_one_wrong_entry_of_many_is_placed(size: int) -> None:
     assert result.verdict is Verdict.WRONG
     assert [str(finding.place.input) for finding in result.wrong] == [f"args[0][{place}]"]
     assert gradproof.check(jnp.sin, jnp.linspace(0.2, 1.2, size), seed=5).verdict is Verdict.RIGHT
+
+
+@pytest.mark.parametrize(
+    "rule", [rule for rule in RULES if rule.code.startswith("tangent-")], ids=lambda rule: rule.name
+)
+def test_a_custom_jvp_that_jax_cannot_transpose_is_named_in_both_modes(rule: Rule) -> None:
+    """What is not linear has no transpose; JAX may say so by an AssertionError without a word."""
+    with jax.enable_x64(True):
+        result = gradproof.check(rule.function("wrong"), rule.args(), seed=5)
+        assert result.verdict is Verdict.WRONG, str(result)
+        (finding,) = [one for one in result.wrong if one.code == "nonlinear-forward"]
+        assert finding.diagnosis is not None
+        assert finding.diagnosis.code == rule.code
+        assert str(finding.place.output).startswith("out[")
+        assert gradproof.check(rule.function("right"), rule.args(), seed=5).verdict is Verdict.RIGHT
+
+
+def test_an_assertion_of_the_users_own_is_the_users_to_see() -> None:
+    @jax.custom_vjp
+    def function(x: Any) -> Any:
+        return jnp.sin(x)
+
+    def transpose(x: Any, g: Any) -> Any:
+        raise AssertionError("mine")
+
+    function.defvjp(lambda x: (jnp.sin(x), x), transpose)
+    with pytest.raises(AssertionError, match="mine"):
+        gradproof.check(function, jnp.ones(3), seed=1)

@@ -11,6 +11,8 @@ import torch
 
 import gradproof
 from gradproof import Budget, Verdict
+from gradproof.contracts.side import SIDES
+from gradproof.diagnose.nonlinear import HINTS
 from tests.catalogue import CASES, Case, acceptable, diagnosed
 from tests.wrong_rules import RULES, Rule
 
@@ -36,7 +38,8 @@ def test_the_right_twin_is_silent(rule: Rule) -> None:
 def test_every_diagnosis_has_two_wrong_rules() -> None:
     assert min(Counter(rule.code for rule in RULES).values()) >= 2
     source = "".join(file.read_text() for file in (ROOT / "src/gradproof/diagnose").glob("*.py"))
-    named = set(re.findall(r'"((?:cotangent|mean|one|sum|wrong|swapped|complex|extra)-[a-z-]+)"', source))
+    named = {f"{side.vector}-{kind}" for side in SIDES for kind in HINTS if kind != "precision"}
+    named |= set(re.findall(r'"((?:mean|one-of|sum|wrong|swapped|complex|extra)-[a-z-]+)"', source))
     assert named <= {rule.code for rule in RULES}
 
 
@@ -143,8 +146,7 @@ def rows() -> list[str]:
         rule = next(rule for rule in RULES if rule.code == code)
         result = gradproof.check(rule.function("wrong"), rule.args(), seed=3, **dict(rule.options))  # type: ignore[arg-type]
         said = next(finding.diagnosis.sentence for finding in result.wrong if finding.diagnosis)
-        shown = rule.jvp[0] if rule.jvp and code == "forward-only" else rule.wrong
-        cells = [f"`{code}`", f"`{rule.forward}`", f"`{shown}`", said]
+        cells = [f"`{code}`", f"`{rule.forward}`", f"`{rule.blamed}`", said]
         table.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return table
 

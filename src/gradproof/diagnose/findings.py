@@ -8,8 +8,9 @@ from typing import Literal
 
 import numpy as np
 
-from gradproof.diagnose.cotangent import cotangent
+from gradproof.contracts.side import SIDES
 from gradproof.diagnose.exhibit import Exhibit
+from gradproof.diagnose.nonlinear import nonlinear
 from gradproof.diagnose.recognise import blamed, recognise
 from gradproof.diagnose.sampled import sampled
 from gradproof.diagnose.sight import Whole
@@ -25,22 +26,25 @@ from gradproof.result import Comparison, Diagnosis, Finding, Verdict
 
 # Of so many wrong blocks each is looked at; more of them are told apart no better by more of the same.
 BLOCKS = 8
+# Findings about a rule that is not linear, and the side it is asked from.
+NONLINEAR = {side.code: side for side in SIDES}
 
 
 def explained(task: Task, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
-    """The same findings; those of a backward that is not linear say in what way, where it shows."""
-    return tuple(_with(f, _cotangent(task, f)) if f.code == "nonlinear" else f for f in findings)
+    """The same findings; those of a rule that is not linear say in what way, where it shows."""
+    return tuple(_with(f, _nonlinear(task, f)) if f.code in NONLINEAR else f for f in findings)
 
 
 def mismatches(task: Task, comparisons: tuple[Comparison, ...], findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
     """One finding for each wrong block, with its cause where one explains the numbers."""
     wrong = [comparison for comparison in comparisons if comparison.verdict is Verdict.WRONG]
-    causes = {f.place.input.path: f.diagnosis for f in findings if f.code == "nonlinear" and f.place.input}
+    causes = {(NONLINEAR[f.code].mode, _made(f)): f.diagnosis for f in findings if f.code in NONLINEAR}
     said = []
     for k, comparison in enumerate(wrong):
-        if comparison.mode == "reverse" and comparison.input.path in causes:
-            # Pulls that are not linear make no Jacobian: its numbers would explain nothing.
-            diagnosis = causes[comparison.input.path]
+        made = comparison.input if comparison.mode == "reverse" else comparison.output
+        if (comparison.mode, made.path) in causes:
+            # What is not linear makes no Jacobian: its numbers would explain nothing.
+            diagnosis = causes[comparison.mode, made.path]
         else:
             diagnosis = _diagnosis(task, comparison, comparisons) if k < BLOCKS else None
             diagnosis = blamed(diagnosis, comparison, comparisons)
@@ -63,7 +67,7 @@ def only_in(form: Precision, findings: tuple[Finding, ...], departures: Sequence
     # So few digits do that by themselves where large numbers cancel; no single entry is off.
     return tuple(
         replace(one, verdict=Verdict.UNDECIDED, sentence=f"{one.sentence}; in float64 it is linear")
-        if one.code == "nonlinear"
+        if one.code in NONLINEAR
         else one
         for one in findings
     )
@@ -97,11 +101,17 @@ def _with(finding: Finding, diagnosis: Diagnosis | None) -> Finding:
     return replace(finding, diagnosis=diagnosis, hint=diagnosis.hint)
 
 
-def _cotangent(task: Task, finding: Finding) -> Diagnosis | None:
-    path = finding.place.input.path if finding.place.input else ""
-    leaf = next((leaf for leaf in task.program.inputs if leaf.path == path), None)
+def _made(finding: Finding) -> str:
+    """The leaf whose numbers the rule makes in a way that is not linear."""
+    spot = NONLINEAR[finding.code].spot(finding.place)
+    return spot.path if spot else ""
+
+
+def _nonlinear(task: Task, finding: Finding) -> Diagnosis | None:
+    side, path = NONLINEAR[finding.code], _made(finding)
+    leaf = next((leaf for leaf in side.made(task.program) if leaf.path == path), None)
     try:
-        return cotangent(task.program, leaf, task.generator) if leaf is not None else None
+        return nonlinear(task.program, side, leaf, task.generator) if leaf is not None else None
     except BudgetSpent:
         return None
 

@@ -31,7 +31,23 @@ def translated(mode: str) -> Iterator[None]:
             isinstance(error, (TypeError, ValueError)) and _MISSING[mode].search(str(error))
         ):
             raise Unsupported(first_line(error)) from error
+        rule = _transposing(error)
+        if rule:
+            reason = f"JAX cannot transpose the forward rule ({type(error).__name__} in {rule}): is it linear?"
+            raise Unsupported(reason) from error
         raise
+
+
+def _transposing(error: Exception) -> str:
+    """The rule of JAX's own that was transposing when it raised; no rule of a user's is in that package. Of an equation
+    that is not linear they raise all kinds of exceptions, an AssertionError without a word among them."""
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    if last is None or not str(last.tb_frame.f_globals.get("__name__", "")).startswith("jax._src."):
+        return ""
+    name = last.tb_frame.f_code.co_name
+    return name if "transpose" in name else ""
 
 
 @contextmanager

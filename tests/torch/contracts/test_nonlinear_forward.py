@@ -23,6 +23,19 @@ RULES: dict[str, Rule] = {
     "of the square": lambda t: t * t.abs(),
     "of the sum's sign": lambda t: t * t.sum().sign(),
     "cut off below": lambda t: torch.where(t.abs() < 0.05, torch.zeros_like(t), t),
+    "of the direction": lambda t: t / t.norm(),
+    "constant": torch.ones_like,
+}
+CAUSES = {
+    "absolute": "tangent-abs",
+    "clipped": "tangent-clipped",
+    "clipped far out": "tangent-clipped",
+    "one-sided": "tangent-one-sided",
+    "of the square": "tangent-power",
+    "of the sum's sign": "tangent-abs",
+    "cut off below": "tangent-threshold",
+    "of the direction": "tangent-sign",
+    "constant": "tangent-ignored",
 }
 
 
@@ -69,6 +82,9 @@ def test_it_is_named_with_the_place(name: str, size: int, effort: Effort, modes:
         (finding,) = [one for one in result.findings if one.code == "nonlinear-forward"]
         assert finding.place.output is not None
         assert finding.place.output.path == "out"
+        assert finding.diagnosis is not None, f"seed {seed}: {result}"
+        assert finding.diagnosis.code == CAUSES[name]
+        assert finding.diagnosis.hint == finding.hint
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
@@ -82,9 +98,19 @@ def test_the_right_twin_passes(size: int, effort: Effort, dtype: torch.dtype) ->
         assert gradproof.check(fn, draw(size, dtype), modes=modes, effort=effort, seed=size).verdict is Verdict.RIGHT
 
 
-def test_in_float32_too() -> None:
-    result = gradproof.check(written(torch.abs), draw(30, torch.float32), seed=0)
-    assert "nonlinear-forward" in {one.code for one in result.wrong}
+@pytest.mark.parametrize("name", RULES)
+def test_in_float32_too(name: str) -> None:
+    result = gradproof.check(written(RULES[name]), draw(30, torch.float32), seed=0)
+    (finding,) = [one for one in result.wrong if one.code == "nonlinear-forward"]
+    assert finding.diagnosis is not None
+    assert finding.diagnosis.code == CAUSES[name]
+
+
+def test_a_tangent_in_half_precision_is_called_so() -> None:
+    result = gradproof.check(written(lambda t: t.half().double()), draw(5), effort=1, seed=1)
+    (finding,) = [one for one in result.wrong if one.code == "nonlinear-forward"]
+    assert finding.diagnosis is not None
+    assert finding.diagnosis.sentence == "on its way to out, the tangent is rounded to float16, and linear but for that"
 
 
 def test_without_the_contract_nothing_is_said() -> None:
