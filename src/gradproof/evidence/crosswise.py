@@ -21,7 +21,7 @@ from gradproof.batching import quiet
 from gradproof.contracts.linear import SIZES, combination, loudness, mixed
 from gradproof.evidence.forward import sizes
 from gradproof.evidence.gathered import Gathered, Task
-from gradproof.evidence.groups import MEMBERS, Groups, groups_of
+from gradproof.evidence.groups import Groups, groups_of
 from gradproof.evidence.together import Held, Moves, drawn_lengths, hold, resolves
 from gradproof.norms import rms
 from gradproof.precision import DOUBLE, coarsest
@@ -48,7 +48,7 @@ def gather_crosswise(task: Task) -> Gathered | None:
     groups = groups_of(task.program.inputs)
     if not _pays(task, groups):
         return None
-    lengths = drawn_lengths(task)
+    lengths = drawn_lengths(task, groups)
     field, most = field_of(task.reference), task.tolerance.ceiling + task.tolerance.absolute
     if FLOOR_FACTOR * np.max(field.floor) > 0.5 * most * np.min(groups.least(lengths)):
         return None  # no sum could tell so little beside the rounding of values so large
@@ -206,7 +206,7 @@ def _gathered(task: Task, moves: _Scaled, along: Array, held: Held) -> Gathered:
                 comparisons.append(
                     Comparison(task.order, mode, output, leaf, "probes", source, Verdict.RIGHT, (), 0, entries, "", top)
                 )
-    note = f"all entries, in random sums of up to {MEMBERS} of them"
+    note = f"all entries, in random sums of up to {np.bincount(groups.of).max()} of them"
     return Gathered(tuple(comparisons), (), Power(worst, relative, 0.0) if relative > 0 else None, manner=note)
 
 

@@ -12,13 +12,15 @@ from itertools import pairwise
 
 import numpy as np
 
-from gradproof.precision import of
+from gradproof.precision import DOUBLE, of
 from gradproof.program import Array, Indices, Leaf
 from gradproof.reference.steps import finely_signed
 
 # The coordinates of a group: more would make no check quicker, and let a small kink hide among them. A leaf has two
 # groups at least: an error of all its derivatives would have to cancel in both.
 MEMBERS, LEAST = 64, 2
+# The same where the program is linear, as a gradient is in its cotangent: nothing bends there, and no kink is small.
+LINEAR = 2**12
 # Numbers of rows that are made at once: 32 MB of them.
 NUMBERS = 2**22
 
@@ -67,6 +69,11 @@ class Groups:
                 result[span.start + first] = sizes[leaf.start + first : leaf.stop : own].min()
         return result
 
+    def crowds(self) -> Array:
+        """How many times as large as usual each group is, (groups,); at least one."""
+        sizes = np.bincount(self.of, minlength=self.count)
+        return np.asarray(np.maximum(sizes / MEMBERS, 1.0))
+
     def norms(self, amounts: Array) -> Array:
         """The root of the sum of squares of each group, (groups,)."""
         return np.sqrt(np.bincount(self.of, amounts**2, self.count))
@@ -79,15 +86,18 @@ class Groups:
         return drawn
 
 
-def groups_of(leaves: Sequence[Leaf]) -> Groups:
+def groups_of(leaves: Sequence[Leaf], linear: int = LINEAR) -> Groups:
+    """In leaves where the program should be linear, up to so many together. Nobody trusts that: see `together`."""
     groups, spans, count = np.empty(leaves[-1].stop, dtype=np.intp), [], 0
     for leaf in leaves:
-        own = number_of(leaf)
+        members = linear if is_linear(leaf) else MEMBERS
+        own = max(min(leaf.size, LEAST), -(-leaf.size // members))
         groups[leaf.span] = count + np.arange(leaf.size) % max(own, 1)
         spans.append(slice(count, count + own))
         count += own
     return Groups(leaves, spans, groups)
 
 
-def number_of(leaf: Leaf) -> int:
-    return max(min(leaf.size, LEAST), -(-leaf.size // MEMBERS))
+def is_linear(leaf: Leaf) -> bool:
+    """Of the inputs of a gradient, the cotangents; in a narrow format, sums of many are rounded too much to tell."""
+    return leaf.path.startswith("cotangent(") and of(leaf.dtype) is DOUBLE

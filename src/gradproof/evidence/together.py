@@ -18,7 +18,7 @@ from gradproof.agreement import Mask
 from gradproof.evidence.alone import glance_at_columns
 from gradproof.evidence.gathered import Task, distinct
 from gradproof.evidence.glanced import NONE, Glanced, enough, strictness_of
-from gradproof.evidence.groups import Groups, groups_of, number_of
+from gradproof.evidence.groups import MEMBERS, Groups, groups_of
 from gradproof.evidence.scales import block_scales
 from gradproof.norms import rms
 from gradproof.program import Array, Indices
@@ -56,16 +56,35 @@ class Together(Glanced):
 
 
 def glance_together(task: Task, field: Field, analytic: dict[str, Array]) -> Together | None:
-    """None where this would save little, or leaves many doubts."""
+    """None where this would save little, or leaves many doubts. The many inputs of a group in which the program should
+    be linear must agree as well as few would; where they do not, they get usual groups."""
     groups = groups_of(task.program.inputs)
-    if SAVING * groups.count > task.steps.size or not resolves(task):
+    if not resolves(task) or SAVING * groups.count > task.steps.size:
         return None
-    lengths, scales = drawn_lengths(task), block_scales(task, analytic)
+    scales = block_scales(task, analytic)
+    found = _together(task, field, analytic, groups, scales)
+    if not found.sure[groups.crowds() > 1].all():
+        groups = groups_of(task.program.inputs, MEMBERS)
+        if SAVING * groups.count > task.steps.size:
+            return None
+        found = _together(task, field, analytic, groups, scales)
+    return found.seen if found.sure.all() else _taken_apart(task, field, analytic, found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What was seen, and which groups leave no doubt (k,)."""
+
+    seen: Together
+    sure: Mask
+
+
+def _together(task: Task, field: Field, analytic: dict[str, Array], groups: Groups, scales: dict[str, Array]) -> _Found:
+    lengths = drawn_lengths(task, groups)
     held = hold(task, field, Moves(groups, lengths), [groups.sums(lengths, one) for one in distinct(analytic)], scales)
-    claimed = next(iter(analytic.values()))
-    agree, agreed = held.seen.strictness.agree, held.agreed
-    found = Together(task.program.inputs, lengths, agree, scales, NONE, claimed, groups.of, held.beyond, held.unseen)
-    return found if agreed.all() else _taken_apart(task, field, analytic, found, np.asarray(agreed.all(axis=1)))
+    claimed, agree = next(iter(analytic.values())), held.seen.strictness.agree
+    seen = Together(task.program.inputs, lengths, agree, scales, NONE, claimed, groups.of, held.beyond, held.unseen)
+    return _Found(seen, np.asarray(held.agreed.all(axis=1)))
 
 
 def resolves(task: Task) -> bool:
@@ -103,6 +122,7 @@ def hold(task: Task, field: Field, moves: Moves, claims: Sequence[Array], scales
     for leaf, span in zip(groups.leaves, groups.spans, strict=True):
         scale[span] = scales[leaf.path]
     size = np.maximum(np.abs(seen.slope), scale * groups.norms(lengths)[:, None])
+    size /= np.sqrt(groups.crowds())[:, None]  # that of a usual group: no entry is to be overlooked in a larger one
     beyond = [seen.slope - claimed for claimed in claims]
     apart = np.abs(beyond[0])
     for other in beyond[1:]:
@@ -117,8 +137,9 @@ def hold(task: Task, field: Field, moves: Moves, claims: Sequence[Array], scales
     return Held(seen, size, agreed, beyond[0], unseen, granted)
 
 
-def _taken_apart(task: Task, field: Field, analytic: dict[str, Array], found: Together, sure: Mask) -> Together | None:
+def _taken_apart(task: Task, field: Field, analytic: dict[str, Array], doubted: _Found) -> Together | None:
     """The groups that leave a doubt, column by column: each of these is then a group of its own."""
+    found, sure = doubted.seen, doubted.sure
     task.repeats.ask()
     columns = np.flatnonzero(~sure[found.groups])
     if SAVING * columns.size > task.steps.size:
@@ -149,12 +170,14 @@ def _floor(task: Task, seen: Glance) -> Array:
     return floor
 
 
-def drawn_lengths(task: Task) -> Array:
-    """The same, so that all of a group together move about as far as a single one would."""
+def drawn_lengths(task: Task, groups: Groups) -> Array:
+    """The same, so that all of a group together move about as far as a single one would; where nothing bends, each by
+    itself does."""
     lengths = group_lengths(task)
-    for leaf in task.program.inputs:
-        members = leaf.size // max(number_of(leaf), 1)
-        lengths[leaf.span] *= 2.0 ** -(members.bit_length() // 2)
+    for leaf, span in zip(groups.leaves, groups.spans, strict=True):
+        members = leaf.size // max(span.stop - span.start, 1)
+        if members <= MEMBERS:
+            lengths[leaf.span] *= 2.0 ** -(members.bit_length() // 2)
     return lengths
 
 
