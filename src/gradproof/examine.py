@@ -12,6 +12,7 @@ from gradproof.adapters import suite_of
 from gradproof.agreement import tolerance_for
 from gradproof.contracts.adjoint import blocks, check_adjoint
 from gradproof.contracts.repeatable import Repeats, Unrepeatable, check_pulls
+from gradproof.contracts.side import REVERSE
 from gradproof.contracts.suite import Kept, Reach, Terms
 from gradproof.contracts.symmetric import check_symmetric, check_symmetric_by_probes
 from gradproof.diagnose.findings import explained, mismatches, only_in, only_rounding
@@ -24,9 +25,9 @@ from gradproof.evidence.measure import draw, measure
 from gradproof.evidence.nans import not_finite
 from gradproof.evidence.native import departures, lacking, refused
 from gradproof.evidence.plan import PROBES, Plan, plans
-from gradproof.evidence.reverse import rows
 from gradproof.evidence.sums import Sums, modes, pulls, pushes
 from gradproof.evidence.trace import trace
+from gradproof.evidence.units import units
 from gradproof.evidence.wording import budget_spent, imprecise, overflow, undecided, unsupported, worded
 from gradproof.examined import Examined
 from gradproof.metered import Metered
@@ -209,8 +210,9 @@ def _exhaustive(task: Task, settings: Settings) -> Gathered:
     findings: tuple[Finding, ...] = ()
     for mode in task.modes:
         try:
-            analytic[mode], found = rows(task) if mode == "reverse" else columns(task, analytic.get("reverse"))
-            findings += found
+            found = units(task, REVERSE) if mode == "reverse" else columns(task, analytic.get("reverse"))
+            analytic[mode] = found.jacobian
+            findings += found.findings
         except Unsupported as missing:
             findings += (_missing(mode, missing, settings),)
     gathered = exhaustive.gather(task, analytic, findings)

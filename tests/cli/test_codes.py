@@ -14,6 +14,7 @@ from command_runs import Command
 
 import gradproof_pytest
 from gradproof.codes import Code, Kind, codes, lookup
+from gradproof.contracts.side import SIDES
 from gradproof.errors import UsageError
 from gradproof.result import Result
 from tests.codes import PAGE, cut, page, ran
@@ -47,7 +48,7 @@ def explained(kind: Kind) -> set[str]:
 
 
 def test_every_finding_of_the_source_is_explained_and_nothing_else() -> None:
-    assert explained(Kind.FINDING) == in_source("Finding") | REASONS
+    assert explained(Kind.FINDING) == in_source("Finding") | REASONS | {side.code for side in SIDES}
 
 
 def test_the_reasons_are_those_of_the_source() -> None:

@@ -8,6 +8,7 @@ their sum, also where there is a single one. Forward mode is as linear in the ta
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,12 +16,13 @@ import numpy as np
 from gradproof.agreement import entry_tolerance
 from gradproof.contracts.negligible import negligible
 from gradproof.contracts.repeatable import check_repeated
+from gradproof.contracts.side import REVERSE, Side
 from gradproof.norms import rms
 from gradproof.precision import DOUBLE, SINGLE, coarsest
 from gradproof.program import Array, Leaf, Program
 from gradproof.reference.rounding import LUCK, extent, trembling
 from gradproof.reference.steps import signed
-from gradproof.result import Finding, Place, Verdict
+from gradproof.result import Finding, Verdict
 from gradproof.settings import Tolerance
 from gradproof.sizes import size_of, sizes_of
 
@@ -62,20 +64,48 @@ def mixed(count: int, generator: np.random.Generator) -> Array:
     return combination(count, generator) * np.abs(signed(generator, count))
 
 
+@dataclass(frozen=True, slots=True)
+class Combined:
+    """What a rule made of one vector, and the same combination of what it made of those that the vector consists of.
+    `terms` is the size of the terms of each sum, where they may cancel: rounding is relative to it."""
+
+    vector: Array
+    made: Array
+    expected: Array
+    terms: Callable[[], Array] | None = None
+
+
+# By how much each leaf is beyond what is allowed, entry by entry; only those that are.
+Excess = Mapping[Leaf, Array]
+
+
 def check_linear(
-    program: Program,
-    cotangent: Array,
-    pulled: Array,
-    expected: Array,
-    tolerance: Tolerance,
-    nondet_tol: float = 0.0,
-    size: Array | None = None,
+    program: Program, side: Side, found: Combined, tolerance: Tolerance, nondet_tol: float = 0.0
 ) -> tuple[Finding, ...]:
-    """`pulled` = pull(cotangent), `expected` = the same combination of the pulls that the cotangent was made of. What
-    deviates because it is never the same twice is called so instead. `size`: that of the terms of each sum, where they
-    may cancel; rounding is relative to it."""
+    """What deviates because it is never the same twice is called so instead."""
+    if side is REVERSE:
+        excess = _beyond_backward(program, found, tolerance, nondet_tol)
+        if excess:
+            again = program.pull(found.vector[None])[0]
+            repeated = check_repeated(program, found.made, again, nondet_tol)
+            if repeated:
+                return repeated
+            # What is divided by nearly nothing, or left over where terms cancel, is as uncertain as it trembles.
+            uncertain = LUCK * trembling(program, found.vector, np.random.default_rng(0), extent)
+            excess = {leaf: beyond - uncertain[leaf.span] for leaf, beyond in excess.items()}
+    else:
+        excess = _beyond_forward(program, found, tolerance)
+    return tuple(
+        _finding(side, leaf, leaf.start + int(np.nanargmax(beyond)), found)
+        for leaf, beyond in excess.items()
+        if (beyond > 0).any()
+    )
+
+
+def _beyond_backward(program: Program, found: Combined, tolerance: Tolerance, nondet_tol: float) -> Excess:
+    cotangent, expected = found.vector, found.expected
     with np.errstate(invalid="ignore"):
-        deviations = np.abs(pulled - expected)
+        deviations = np.abs(found.made - expected)
     excess = {}
     for leaf in program.inputs:
         span = leaf.span
@@ -88,68 +118,47 @@ def check_linear(
         value_scale = rms(cotangent * sizes_of(program)) * float(np.sqrt(cotangent.size))
         input_scale = rms(program.point[span]) or 1.0
         scale = max(scale, negligible(program) * value_scale / (tolerance.finest * input_scale + 1e-300))
-        allowed = entry_tolerance(expected[span] if size is None else size[span], scale, tolerance)
+        terms = expected if found.terms is None else found.terms()
+        allowed = entry_tolerance(terms[span], scale, tolerance)
         if nondet_tol:  # of every pull that the combination is made of
             allowed += nondet_tol * (1.0 + float(np.sum(np.abs(cotangent))))
         if (deviation > allowed).any():  # NaN is the comparison's business, not this contract's
             excess[leaf] = deviation - allowed
-    if not excess:
-        return ()
-    repeated = check_repeated(program, pulled, program.pull(cotangent[None])[0], nondet_tol)
-    if repeated:
-        return repeated
-    # What is divided by nearly nothing, or left over where terms cancel, is as uncertain as it trembles.
-    uncertain = LUCK * trembling(program, cotangent, np.random.default_rng(0), extent)
-    unexcused = {leaf: found - uncertain[leaf.span] for leaf, found in excess.items()}
-    return tuple(
-        _finding(leaf, int(np.nanargmax(left)), pulled[leaf.span], expected[leaf.span])
-        for leaf, left in unexcused.items()
-        if (left > 0).any()
-    )
+    return excess
 
 
-def check_linear_push(
-    program: Program, tangent: Array, pushed: Array, expected: Array, size: Array, tolerance: Tolerance
-) -> tuple[Finding, ...]:
-    """The same for forward mode: `pushed` = push(tangent). `size`: that of the terms of each sum. Only what is far off
-    is said: how a forward rule rounds cannot be measured as that of a backward can."""
+def _beyond_forward(program: Program, found: Combined, tolerance: Tolerance) -> Excess:
+    """Only what is far off is said: how a forward rule rounds cannot be measured as that of a backward can."""
     form = coarsest(program.inputs + program.outputs)
+    tangent, pushed, expected = found.vector, found.made, found.expected
     share = max(FAR_OFF, tolerance.finest, ROUNDINGS * form.roundoff)
     moved = max((rms(tangent[x.span]) / (rms(program.point[x.span]) or 1.0) for x in program.inputs), default=0.0)
-    found: list[tuple[Leaf, Array]] = []
+    excess: dict[Leaf, Array] = {}
     with np.errstate(invalid="ignore", over="ignore"):
         # What is not finite is the comparison's business, or beyond a narrow format.
         deviations = np.where(np.isfinite(pushed), np.abs(pushed - expected), 0.0)
         for leaf in (output for output in program.outputs if output.size):
+            span, scale = leaf.span, rms(expected[leaf.span])
             least = negligible(program) * size_of(program, leaf) * moved * float(np.sqrt(program.point.size))
-            allowed = share * np.maximum(size[leaf.span], rms(expected[leaf.span])) + least + tolerance.absolute
-            if (deviations[leaf.span] > allowed).any():
-                found.append((leaf, deviations[leaf.span] - allowed))
-        if not found or not np.allclose(program.push(tangent[None])[0], pushed, share, 0.0, equal_nan=True):
-            return ()  # what is never the same twice is for others to say
-    return tuple(_finding_forward(leaf, int(np.nanargmax(left)), pushed, expected) for leaf, left in found)
+            least += tolerance.absolute
+            if deviations[span].max() <= share * scale + least:
+                continue
+            terms = np.abs(expected) if found.terms is None else found.terms()
+            allowed = share * np.maximum(terms[span], scale) + least
+            if (deviations[span] > allowed).any():
+                excess[leaf] = deviations[span] - allowed
+        if not excess or not np.allclose(program.push(tangent[None])[0], pushed, share, 0.0, equal_nan=True):
+            return {}  # what is never the same twice is for others to say
+    return excess
 
 
-def _finding_forward(leaf: Leaf, worst: int, pushed: Array, expected: Array) -> Finding:
-    at = leaf.start + worst
-    spot = leaf.spot(at)
+def _finding(side: Side, leaf: Leaf, at: int, found: Combined) -> Finding:
+    spot, vector = leaf.spot(at), side.vector
     return Finding(
-        "nonlinear-forward",
+        side.code,
         Verdict.WRONG,
-        Place(spot, None),
-        f"the forward rule is not linear in the tangent: a combination of tangents gives {pushed[at]:.6g} at {spot}, "
-        f"the same combination of their derivatives {expected[at]:.6g}",
-        "Look for abs, clamp, sign or a comparison applied to the incoming tangent, or one that is ignored.",
-    )
-
-
-def _finding(leaf: Leaf, worst: int, pulled: Array, expected: Array) -> Finding:
-    spot = leaf.spot(leaf.start + worst)
-    return Finding(
-        "nonlinear",
-        Verdict.WRONG,
-        Place(None, spot),
-        f"backward is not linear in the cotangent: a combination of cotangents gives {pulled[worst]:.6g} at {spot}, "
-        f"the same combination of their gradients {expected[worst]:.6g}",
-        "Look for abs, clamp, sign or a comparison applied to the incoming gradient, or one that is ignored.",
+        side.place(spot),
+        f"{side.rule} is not linear in the {vector}: a combination of {vector}s gives {found.made[at]:.6g} at {spot}, "
+        f"the same combination of their {side.result}s {found.expected[at]:.6g}",
+        f"Look for abs, clamp, sign or a comparison applied to the {side.incoming}, or one that is ignored.",
     )

@@ -33,6 +33,10 @@ class Side:
     place: Callable[[Spot], Place]  # of a number that was made
     spot: Callable[[Place], Spot | None]  # and back
 
+    def size(self, program: Program) -> int:
+        """How many numbers the rule is given."""
+        return sum(leaf.size for leaf in self.given(program))
+
 
 REVERSE = Side(
     mode="reverse",

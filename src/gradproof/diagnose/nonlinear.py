@@ -65,7 +65,7 @@ class Asked:
 def nonlinear(program: Program, side: Side, leaf: Leaf, generator: np.random.Generator) -> Diagnosis | None:
     """What the rule does to what it is given, on the way to the numbers of this leaf."""
     close = 1e-6 if coarsest(program.inputs + program.outputs) is DOUBLE else 2e-2
-    size = sum(one.size for one in side.given(program))
+    size = side.size(program)
     asked = Asked(program, side, leaf, _mixed(generator, size), _mixed(generator, size), close)
     kinds: tuple[Callable[[Asked], Found | None], ...] = (_kind, _joint, _rounded)
     with np.errstate(all="ignore"):

@@ -6,14 +6,17 @@ an entry of forward mode that is another would show. Where anything does, all co
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from gradproof.contracts.linear import check_linear_push, loudness, mixed
+from gradproof.contracts.linear import loudness
+from gradproof.contracts.side import FORWARD
 from gradproof.evidence.gathered import Task
 from gradproof.evidence.groups import groups_of
+from gradproof.evidence.units import Units, units
 from gradproof.precision import DOUBLE, coarsest
-from gradproof.program import Array, push_every
-from gradproof.result import Finding
+from gradproof.program import Array
 
 # By how many roundings the modes may differ, and still nothing be hidden in a group; and in all groups together.
 ROUNDINGS, ALL = 64.0, 2.0**14
@@ -21,34 +24,14 @@ ROUNDINGS, ALL = 64.0, 2.0**14
 SAVING = 4
 
 
-def columns(task: Task, reverse: Array | None) -> tuple[Array, tuple[Finding, ...]]:
-    """(N, M): `reverse` itself if forward mode gives the same; and what the contract says about the pushes. A tangent
-    that moves everything is pushed alone, as the user would: an adapter can hold a batch against it, which a single
-    coordinate would not test. The contract is that of `reverse.rows`."""
+def columns(task: Task, reverse: Array | None) -> Units:
+    """`reverse` itself if forward mode gives the same."""
     if reverse is not None and _same(task, reverse):
-        return reverse, ()
-    program, voices = task.program, loudness(task.program)
-    tangent = mixed(task.steps.size, task.generator)
-    factors = np.array([[voices.quiet], [-voices.loud], [1.0]])
-    if task.role == "own":
-        alone = program.push(tangent[None])[0]
-        every = push_every(program, factors[:2] * tangent)
-    else:
-        every = push_every(program, factors * tangent)
-        alone = every.more[2]
-    found = every.jacobian
-    findings: tuple[Finding, ...] = ()
-    if "linear" in task.contracts:
-        with np.errstate(invalid="ignore", over="ignore"):
-            expected, size = tangent @ found, np.sqrt(tangent**2 @ found**2)
-        findings = check_linear_push(program, tangent, alone, expected, size, task.tolerance)
-        for factor, pushed in zip(factors[:2, 0], every.more[:2], strict=True):
-            findings = findings or check_linear_push(
-                program, factor * tangent, pushed, factor * alone, abs(factor) * size, task.tolerance
-            )
-    if reverse is not None and np.array_equal(found[:1], reverse[:1]) and np.array_equal(found, reverse):
-        return reverse, findings
-    return found, findings
+        return Units(reverse)
+    found = units(task, FORWARD)
+    if reverse is None or not np.array_equal(found.jacobian[:1], reverse[:1]):
+        return found
+    return replace(found, jacobian=reverse) if np.array_equal(found.jacobian, reverse) else found
 
 
 def _same(task: Task, reverse: Array) -> bool:

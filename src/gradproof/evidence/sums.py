@@ -9,8 +9,9 @@ from itertools import chain
 import numpy as np
 
 from gradproof.contracts.adjoint import Modes
-from gradproof.contracts.linear import check_linear, check_linear_push, combination, loudness
+from gradproof.contracts.linear import Combined, check_linear, combination, loudness
 from gradproof.contracts.repeatable import check_repeated
+from gradproof.contracts.side import FORWARD, REVERSE
 from gradproof.evidence.gathered import Task, restricted
 from gradproof.norms import Weighed, largest, rms
 from gradproof.program import Array, Leaf
@@ -110,7 +111,8 @@ def pulls(task: Task, drawn: list[Probe]) -> Pulled:
     # Powers of two change no digit: of one cotangent alone, both are mostly the same.
     if np.array_equal(together, expected):
         return Pulled(found, repeated=True)
-    findings = check_linear(program, mixed[0], together, expected, task.tolerance, task.nondet_tol)
+    combined = Combined(mixed[0], together, expected)
+    findings = check_linear(program, REVERSE, combined, task.tolerance, task.nondet_tol)
     return Pulled(found, findings, not (findings or check_repeated(program, expected, together)))
 
 
@@ -126,11 +128,15 @@ def pushes(task: Task, drawn: list[Probe]) -> tuple[list[Sums], tuple[Finding, .
     factor = -np.exp2(np.round(np.log2(loudness(program).loud / (rms(direction) or 1.0))))
     pushed = program.push(factor * direction[None])[0]
     expected *= factor
-    # The terms of each sum are known in all, not one by one: what cancels is as large as the others.
-    size = np.zeros(program.value.size)
-    for o, output in enumerate(program.outputs):
-        size[output.span] = abs(factor) * float(found[0].size[:, o].max()) / np.sqrt(max(output.size, 1))
-    return found, check_linear_push(program, factor * direction, pushed, expected, size, task.tolerance)
+
+    def terms() -> Array:
+        """Of each sum they are known in all, not one by one: what cancels is as large as the others."""
+        size = np.zeros(program.value.size)
+        for o, output in enumerate(program.outputs):
+            size[output.span] = abs(factor) * float(found[0].size[:, o].max()) / np.sqrt(max(output.size, 1))
+        return size
+
+    return found, check_linear(program, FORWARD, Combined(factor * direction, pushed, expected, terms), task.tolerance)
 
 
 def modes(task: Task, drawn: list[Probe], analytic: list[dict[str, Sums]]) -> list[Modes]:
