@@ -128,7 +128,7 @@ class UserCall:
     def point(self) -> Array:
         """The coordinates of the user's own arguments."""
         point = np.empty(self.inputs.size)
-        self.inputs.write_single([tensor for _, tensor in self._start], point)
+        self.inputs.write([tensor for _, tensor in self._start], point)
         return point
 
     def widened(self) -> UserCall | None:

@@ -11,7 +11,7 @@ import torch
 
 from gradproof.batching import Known, Lane, agree, quiet
 from gradproof.program import Array, Every
-from gradproof.torch.leaves import Layout, real
+from gradproof.torch.leaves import Layout, numbers
 
 Reverse = Callable[[Sequence[torch.Tensor]], Sequence[torch.Tensor | None]]
 
@@ -110,21 +110,18 @@ class _Laid:
     def __init__(self, inputs: Layout, gradients: Sequence[torch.Tensor | None], count: int) -> None:
         self._size = inputs.size
         self._parts = [
-            (leaf, None if one is None else real(one).reshape(count, leaf.size))
+            (leaf.span, numbers(one).reshape(count, leaf.size))
             for leaf, one in zip(inputs.leaves, gradients, strict=True)
+            if one is not None
         ]
 
     def rows(self, start: int, count: int) -> Array:
         result = np.zeros((count, self._size))
-        target = torch.from_numpy(result)
-        for leaf, part in self._parts:
-            if part is not None:
-                target[:, leaf.start : leaf.stop].copy_(part[start : start + count])
+        for span, part in self._parts:
+            result[:, span] = part[start : start + count]
         return result
 
     def columns(self, into: Array) -> None:
         """(N, k): the first k rows."""
-        target = torch.from_numpy(into)
-        for leaf, part in self._parts:
-            if part is not None:
-                target[leaf.start : leaf.stop].copy_(part[: into.shape[1]].T)
+        for span, part in self._parts:
+            into[span] = part[: into.shape[1]].T

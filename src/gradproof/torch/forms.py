@@ -111,7 +111,7 @@ class Forms:
 
     def points(self, layout: Layout, point: Array) -> list[Tensor]:
         """Leaves of a new graph, as the user's own call has them."""
-        leaves = [leaf[0] for leaf in layout.adopted(point[None])]
+        leaves = layout.adopted(point)
         for i, form in self.by_input.items():
             leaves[i] = form.leaf()
         return [leaf.requires_grad_() for leaf in leaves]

@@ -44,7 +44,7 @@ class GradientCall:
         """Where the inner call is at its own point, and the cotangents are those that were given."""
         point = np.empty(self.inputs.size)
         chosen = [one for one in self.cotangents or () if one is not None and one.requires_grad]
-        self.inputs.write_single([*(None for _ in range(self._count)), *chosen], point)
+        self.inputs.write([*(None for _ in range(self._count)), *chosen], point)
         point[: inner.size] = inner
         return point
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from gradproof import precision
 from gradproof.program import Array, Leaf, leaves
@@ -35,60 +37,48 @@ class Layout:
     @property
     def roundoff(self) -> float:
         """That of the coarsest leaf."""
-        return max((precision.of(leaf.dtype).roundoff for leaf in self.leaves), default=precision.DOUBLE.roundoff)
+        return precision.coarsest(self.leaves).roundoff
 
     def tensors(self, rows: Array) -> list[torch.Tensor]:
-        """(k, size) -> for each leaf a fresh contiguous tensor (k, *shape): one copy, which also converts."""
-        source = torch.from_numpy(rows)
+        """(..., size) -> for each leaf a fresh contiguous tensor (..., *shape): one copy, which also converts."""
+        ahead = rows.shape[:-1]
         return [
-            _made(source[:, leaf.start : leaf.stop], (len(rows), *leaf.shape), dtype, device)
+            _made(rows[..., leaf.span], (*ahead, *leaf.shape), dtype, device)
             for leaf, dtype, device in zip(self.leaves, self.dtypes, self.devices, strict=True)
         ]
 
     def adopted(self, rows: Array) -> list[torch.Tensor]:
         """The same without a copy where the rows can serve as they are: they are given away by whoever calls."""
-        if any(dtype is not torch.float64 for dtype in self.dtypes) or any(one.type != "cpu" for one in self.devices):
-            return self.tensors(rows)
-        source = torch.from_numpy(rows)
-        return [source[:, leaf.start : leaf.stop].view(len(rows), *leaf.shape) for leaf in self.leaves]
-
-    def single(self, row: Array) -> list[torch.Tensor]:
-        """One vector -> one fresh tensor for each leaf."""
-        source = torch.from_numpy(row)
+        ahead = rows.shape[:-1]
         return [
-            _made(source[leaf.start : leaf.stop], leaf.shape, dtype, device)
+            torch.from_numpy(rows[..., leaf.span].reshape((*ahead, *leaf.shape)))
+            if _as_here(dtype, device)
+            else _made(rows[..., leaf.span], (*ahead, *leaf.shape), dtype, device)
             for leaf, dtype, device in zip(self.leaves, self.dtypes, self.devices, strict=True)
         ]
 
     def write(self, tensors: Sequence[torch.Tensor | None], into: Array) -> None:
-        """For each leaf (k, *shape), or None for zeros -> (k, size), always a copy: fn may own what it returned."""
-        target = torch.from_numpy(into)
-        count = into.shape[0]
+        """For each leaf (..., *shape), or None for zeros -> (..., size), always a copy: fn may own what it returned."""
         for leaf, tensor in zip(self.leaves, tensors, strict=True):
-            if tensor is None:
-                target[:, leaf.start : leaf.stop].zero_()
-                continue
-            flat = real(tensor).reshape(count, leaf.size)
-            target[:, leaf.start : leaf.stop].copy_(flat)
-
-    def write_single(self, tensors: Sequence[torch.Tensor | None], into: Array) -> None:
-        """The same for one vector."""
-        target = torch.from_numpy(into)
-        for leaf, tensor in zip(self.leaves, tensors, strict=True):
-            part = target[leaf.start : leaf.stop]
-            if tensor is None:
-                part.zero_()
-            else:
-                part.copy_(real(tensor).reshape(leaf.size))
+            part = into[..., leaf.span]
+            part[...] = 0.0 if tensor is None else numbers(tensor).reshape(part.shape)
 
 
-def _made(part: torch.Tensor, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> torch.Tensor:
-    """A fresh, contiguous tensor of these coordinates."""
-    if dtype.is_complex:
-        tensor = torch.empty(shape, dtype=dtype, device=device)
-        torch.view_as_real(tensor).view(part.shape).copy_(part)
-        return tensor
-    return part.to(device, dtype, copy=True, memory_format=torch.contiguous_format).view(shape)
+def _as_here(dtype: torch.dtype, device: torch.device) -> bool:
+    """Whether such a tensor is what coordinates are on this side."""
+    return dtype is torch.float64 and device.type == "cpu"
+
+
+def _made(part: Array, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    """A fresh, contiguous tensor of these coordinates, in memory that torch has aligned: how a sum rounds may depend on
+    that. NumPy copies a few numbers in a third of the time."""
+    tensor = torch.empty(shape, dtype=dtype, device=device)
+    if _as_here(dtype, device):
+        tensor.numpy().reshape(part.shape)[...] = part
+    else:
+        flat = torch.view_as_real(tensor) if dtype.is_complex else tensor
+        flat.view(part.shape).copy_(torch.from_numpy(part))
+    return tensor
 
 
 def dtype_name(dtype: torch.dtype) -> str:
@@ -110,6 +100,18 @@ def real(tensor: torch.Tensor) -> torch.Tensor:
     if tensor.layout is not torch.strided:
         tensor = tensor.to_dense()
     return torch.view_as_real(tensor.resolve_conj().resolve_neg()) if tensor.dtype.is_complex else tensor
+
+
+def numbers(tensor: torch.Tensor) -> NDArray[np.floating[Any]]:
+    """The same as NumPy sees it, without a copy where that can be."""
+    tensor = real(tensor)
+    try:
+        found: NDArray[np.floating[Any]] = tensor.numpy()
+    except (RuntimeError, TypeError):  # elsewhere, of a format that NumPy does not know, or not carried out yet
+        plain = torch.empty(tensor.shape, dtype=torch.float64)
+        plain.copy_(tensor)  # which returns what a subclass makes of it
+        found = plain.numpy()
+    return found
 
 
 def is_strided(tensor: torch.Tensor) -> bool:

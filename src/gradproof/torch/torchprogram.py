@@ -58,7 +58,7 @@ class TorchProgram:
         self.outputs: tuple[Leaf, ...] = call.outputs.leaves
         self.skipped: tuple[Skipped, ...] = call.skipped
         value = np.empty(call.outputs.size)
-        call.outputs.write_single(self.traced.values, value)
+        call.outputs.write(self.traced.values, value)
         self.point = read_only(point)
         self.value = read_only(value)
         most = max(1, ELEMENTS // max(1, point.size + value.size))
@@ -82,7 +82,7 @@ class TorchProgram:
     def remember(self, cotangent: Array, gradients: Sequence[torch.Tensor | None]) -> None:
         """Somebody has pulled a cotangent of all outputs alone: nobody else needs to."""
         result = np.empty(self._point.size)
-        self.call.inputs.write_single(self.call.forms.gradients(gradients), result)
+        self.call.inputs.write(self.call.forms.gradients(gradients), result)
         self.pulled_alone = (cotangent, result)
         self._lanes["pull"].remember(cotangent[None], result[None])
 
@@ -255,13 +255,13 @@ class TorchProgram:
         for row, target in zip(rows, into, strict=True):
             gradients = self._pull_one(row)
             self.strided &= all(one is None or is_strided(one) for one in gradients)
-            self.call.inputs.write_single(self.call.forms.gradients(gradients), target)
+            self.call.inputs.write(self.call.forms.gradients(gradients), target)
             self.tally.pulls += 1
 
     def _pull_one(self, cotangent: Array) -> list[torch.Tensor | None]:
         used, graph = self.used and self._reusable, self.graph
         try:
-            return reverse(graph.values, graph.points, self.call.outputs.single(cotangent))
+            return reverse(graph.values, graph.points, self.call.outputs.tensors(cotangent))
         except Unsupported:
             raise
         except Exception as error:
@@ -269,7 +269,7 @@ class TorchProgram:
                 raise
             # Some graphs serve only once. If a new one does not help either, the error is the user's to see.
             graph = self.renewed()
-            gradients = reverse(graph.values, graph.points, self.call.outputs.single(cotangent))
+            gradients = reverse(graph.values, graph.points, self.call.outputs.tensors(cotangent))
             self._reusable = False
             self._graph_note = f"pull: a new graph each time, because {first_line(error)}"
             return gradients
@@ -293,6 +293,6 @@ class TorchProgram:
     def _push_each(self, rows: Array, into: Array) -> None:
         for row, target in zip(rows, into, strict=True):
             points = self.call.forms.copies([leaf.detach() for leaf in self.traced.points])
-            tangents = forward(self.run_dual, points, self.call.forms.arguments(self.call.inputs.single(row)))
-            self.call.outputs.write_single(tangents, target)
+            tangents = forward(self.run_dual, points, self.call.forms.arguments(self.call.inputs.tensors(row)))
+            self.call.outputs.write(tangents, target)
             self.tally.pushes += 1

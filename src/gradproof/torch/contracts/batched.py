@@ -75,7 +75,7 @@ def check_batched_push(program: TorchProgram, generator: np.random.Generator) ->
     with torch.enable_grad():
         points = [point.detach() for point in program.graph.points]
         for i, leaf in enumerate(program.inputs):
-            drawn = program.call.inputs.single(signed(generator, program.point.size))
+            drawn = program.call.inputs.tensors(signed(generator, program.point.size))
             tangent = program.call.forms.arguments(drawn)[i]
 
             def push(row: Sequence[torch.Tensor], i: int = i) -> tuple[torch.Tensor, ...]:

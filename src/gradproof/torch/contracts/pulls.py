@@ -20,7 +20,7 @@ Gradients = Sequence[torch.Tensor | None]
 
 def random_cotangents(program: TorchProgram, generator: np.random.Generator) -> list[torch.Tensor]:
     """One for each output, with signed entries of different size."""
-    return program.call.outputs.single(signed(generator, program.value.size))
+    return program.call.outputs.tensors(signed(generator, program.value.size))
 
 
 def pull(

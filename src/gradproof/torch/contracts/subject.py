@@ -60,7 +60,9 @@ class Subject:
     @cached_property
     def cotangents(self) -> list[torch.Tensor]:
         known = self._known
-        return self.program.call.outputs.single(known.row) if known else random_cotangents(self.program, self.generator)
+        return (
+            self.program.call.outputs.tensors(known.row) if known else random_cotangents(self.program, self.generator)
+        )
 
     @cached_property
     def _known(self) -> Known | None:
@@ -106,7 +108,7 @@ class Subject:
     def second(self) -> Gradients:
         """Of the same cotangents again. Where there are custom rules, a call at another point has come between."""
         if self._known:
-            return self.program.call.inputs.single(self._known.result)
+            return self.program.call.inputs.tensors(self._known.result)
         if self.written and not self.large:
             _ = self.elsewhere
         return [None if one is None else one.detach().clone() for one in pull(self.program, self.cotangents)]

@@ -121,7 +121,7 @@ def check_undefined_tangents(
     with torch.enable_grad(), forward_ad.dual_level():
         forms = program.call.forms
         points = [point.detach() for point in program.traced.points]
-        tangents = forms.arguments(program.call.inputs.single(signed(generator, program.point.size)))
+        tangents = forms.arguments(program.call.inputs.tensors(signed(generator, program.point.size)))
         for missing, leaf in enumerate(program.inputs[:most]):
             zeros, absent = (
                 _tangents(program, points, tangents, missing, kind)

@@ -79,7 +79,7 @@ def judge(case: Case) -> Result:
     generator = np.random.default_rng(seed())
     # Of the size of torch's own, which nondet_tol is meant for.
     mixture = mixed(program.value.size, generator) / SIZES[-1]
-    cotangents = program.call.outputs.single(mixture)
+    cotangents = program.call.outputs.tensors(mixture)
     if options.check_backward_ad:
         with program.scope:
             gradients, findings = check_reentrant(program, cotangents, options.nondet_tol)
@@ -238,7 +238,7 @@ def _push(program: TorchProgram, tangent: Array) -> None:
     call = program.call
     with program.scope, torch.enable_grad():
         points = call.forms.copies([point.detach() for point in program.traced.points])
-        forward(program.run_dual, points, call.forms.arguments(call.inputs.single(tangent)))
+        forward(program.run_dual, points, call.forms.arguments(call.inputs.tensors(tangent)))
 
 
 def _raise_for(findings: Sequence[Finding], case: Case) -> None:

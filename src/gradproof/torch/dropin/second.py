@@ -72,7 +72,7 @@ def gradgradcheck(
 def _terms(program: TorchProgram, cotangents: Sequence[torch.Tensor | None]) -> tuple[float, ...]:
     """What the gradients are made of may cancel: see `sizes`."""
     vector = np.empty(program.value.size)
-    program.call.outputs.write_single(cotangents, vector)
+    program.call.outputs.write(cotangents, vector)
     return terms_of_gradient(program, vector)
 
 
@@ -93,7 +93,7 @@ def _cotangents(program: TorchProgram, grad_outputs: Any, scattered: bool) -> li
     full: list[torch.Tensor | None] = [None] * len(values)
     if grad_outputs is None:
         vector = signed(np.random.default_rng(seed()), program.value.size)
-        drawn: Sequence[torch.Tensor | None] = program.call.outputs.single(vector)
+        drawn: Sequence[torch.Tensor | None] = program.call.outputs.tensors(vector)
         for i in differentiable:
             one = drawn[i]
             assert one is not None
