@@ -46,7 +46,11 @@ class Unsupported(Exception):
     """A mode or order that does not exist for this program; the reason is the message."""
 
 
-class BudgetSpent(Exception):
+class Ended(Exception):
+    """The check is over, or one part of it: nobody's failure, and for nobody on the way to swallow."""
+
+
+class BudgetSpent(Ended):
     """The next batch of calls would exceed the user's budget."""
 
 

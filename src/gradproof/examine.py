@@ -16,7 +16,7 @@ from gradproof.contracts.side import REVERSE
 from gradproof.contracts.suite import Kept, Reach, Terms
 from gradproof.contracts.symmetric import check_symmetric, check_symmetric_by_probes
 from gradproof.diagnose.findings import explained, mismatches, only_in, only_rounding
-from gradproof.errors import BudgetSpent, Unsupported
+from gradproof.errors import BudgetSpent, Ended, Unsupported
 from gradproof.evidence import exhaustive, probes, sparse
 from gradproof.evidence.crosswise import gather_crosswise
 from gradproof.evidence.forward import columns
@@ -63,7 +63,7 @@ def examine(program: Metered, settings: Settings, order: int, generator: np.rand
             return _judged(task, settings, note, own)
         try:
             judged = _judged_in_both(left, settings, note, own)
-        except (BudgetSpent, Unrepeatable, Unsupported):
+        except (Ended, Unsupported):
             raise
         except Exception:
             reason = refused(left)
@@ -147,7 +147,7 @@ def _judged(task: Task, settings: Settings, note: tuple[str, ...], own: Own) -> 
     findings = worded(findings, offers_of(program).words)
     prefix = f"order {task.order}: " if settings.order > 1 else ""
     traces: tuple[Trace, ...] = ()
-    if settings.detail == "plots":
+    if task.detail == "plots":
         # A stream of its own, so that asking for plots changes no verdict.
         stream = np.random.default_rng([settings.seed, task.order])
         traces = trace(task, gathered.comparisons, findings, stream)
@@ -202,7 +202,7 @@ def _gathered(task: Task, plan: Plan, settings: Settings) -> Gathered:
 
 def _exhaustive(task: Task, settings: Settings) -> Gathered:
     """All rows by reverse mode and all columns by forward mode, whichever exist; then the numeric side."""
-    if not task.thorough:
+    if task.detail == "verdict":
         crosswise = gather_crosswise(task)
         if crosswise is not None:
             return crosswise

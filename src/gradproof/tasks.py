@@ -40,7 +40,7 @@ def task_of(
         settings.nondet_tol,
         ComplexStep.of(reference, steps, settings.seed),
         limits,
-        settings.detail != "verdict",
+        settings.detail,
     )
 
 

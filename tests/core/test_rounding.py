@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from programs import HandProgram
 
 from gradproof import precision
+from gradproof.contracts.repeatable import Unrepeatable
+from gradproof.errors import BudgetSpent, OutputsChanged, Unsupported
 from gradproof.precision import BRAIN, HALF, SINGLE
 from gradproof.program import Array, leaves
-from gradproof.reference.rounding import NEIGHBOURS, Pair, excess, neighbours, off
+from gradproof.reference.rounding import NEIGHBOURS, Pair, excess, extent, neighbours, off, trembling
 
 POINT = np.array([1.5, -0.001, 0.0, 300.0, 2.0])
 LEAVES = leaves([("x", (3,), "float32"), ("y", (2,), "float32")])
@@ -68,3 +71,57 @@ def test_neighbours_outside_the_domain_do_not_count() -> None:
     assert excess(pair(errors), np.full(1, 0.01), 8.0, BRAIN).steady.all()
     errors[1:] = np.nan
     assert excess(pair(errors), np.full(1, 0.01), 8.0, BRAIN).steady.all()
+
+
+def trembling_where(raised: BaseException | None) -> Array:
+    """sin, with a gradient that raises this at points nearby."""
+
+    def values(points: Array) -> Array:
+        if raised is not None and len(points) > 1:
+            raise raised
+        return np.cos(points[:, :3]) * points[:, 3:]
+
+    def gradient(cotangent: Array) -> HandProgram:
+        return HandProgram(values, np.zeros((3, 6)), np.concatenate([POINT[:3], cotangent]))
+
+    program = HandProgram(np.sin, np.diag(np.cos(POINT[:3])), POINT[:3], second=gradient)
+    return trembling(program, np.ones(3), generator(), extent)
+
+
+def test_a_gradient_trembles_by_its_roundings() -> None:
+    found = trembling_where(None)
+    assert (found[:2] > 0).all()
+    assert (found < 1e-13).all()
+
+
+CHANGED = OutputsChanged("another shape", "shape", "(3,)", "(2,)")
+
+
+@pytest.mark.parametrize(
+    "raised",
+    [ValueError("domain"), RuntimeError("freed"), ZeroDivisionError(), Unsupported("no second order"), CHANGED],
+)
+def test_where_the_users_code_does_not_run_nothing_is_known_to_tremble(raised: Exception) -> None:
+    assert not trembling_where(raised).any()
+
+
+@pytest.mark.parametrize(
+    "raised", [KeyboardInterrupt(), SystemExit(1), BudgetSpent("no more"), Unrepeatable(()), MemoryError()]
+)
+def test_what_ends_a_check_is_not_swallowed(raised: BaseException) -> None:
+    with pytest.raises(type(raised)):
+        trembling_where(raised)
+
+
+def test_a_mistake_of_our_own_is_not_swallowed() -> None:
+    def broken(_: Array) -> Array:
+        raise IndexError("ours")
+
+    program = HandProgram(
+        np.sin,
+        np.eye(3),
+        POINT[:3],
+        second=lambda w: HandProgram(np.cos, np.eye(6), np.concatenate([POINT[:3], w])),
+    )
+    with pytest.raises(IndexError, match="ours"):
+        trembling(program, np.ones(3), generator(), broken)

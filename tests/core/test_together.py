@@ -195,3 +195,24 @@ def test_rows_of_groups_are_made_piece_by_piece(numbers: int, monkeypatch: pytes
     np.testing.assert_array_equal(rows.sum(axis=0), amounts)
     np.testing.assert_array_equal(np.count_nonzero(rows, axis=1), np.bincount(groups.of))
     np.testing.assert_array_equal(rows[groups.of, np.arange(1130)], amounts)
+
+
+@pytest.mark.parametrize("detail", ["summary", "verdict"])
+def test_a_function_that_does_not_repeat_is_asked_so_before_its_groups_are_taken_apart(detail: str) -> None:
+    """One output of 640 keeps state: that leaves a doubt in every group, and each column by itself would cost 1,280."""
+    calls = np.random.default_rng(5)
+
+    def function(points: Array, size: float = 1e-3) -> Array:
+        values = np.sin(points)
+        values[:, 3] += size * calls.standard_normal(len(points))
+        return values
+
+    def judged(size: float) -> Result:
+        program = elementwise(lambda points: function(points, size), np.cos, point(640))
+        program.draws = False  # type: ignore[attr-defined]  # nobody has seen it draw: so it is not asked beforehand
+        return run(program, detail=detail)
+
+    kept = judged(1e-3)
+    assert [finding.code for finding in kept.findings] == ["random"]
+    assert kept.cost.evaluations <= MEMBERS
+    assert judged(0.0).verdict is Verdict.RIGHT

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from gradproof.errors import Ended
 from gradproof.norms import rms
 from gradproof.precision import coarsest, of
 from gradproof.program import Array, Program, Spot
@@ -18,7 +19,7 @@ HINT = (
 )
 
 
-class Unrepeatable(Exception):
+class Unrepeatable(Ended):
     """No derivative can be judged: the function gives other values the next time. `findings` say so."""
 
     def __init__(self, findings: tuple[Finding, ...]) -> None:

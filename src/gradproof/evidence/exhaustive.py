@@ -35,7 +35,7 @@ CONFIRMED, ALIKE = 32, 4
 def gather(task: Task, analytic: dict[str, Array], findings: tuple[Finding, ...]) -> Gathered:
     """Compare the Jacobians in `analytic` (mode -> (N, M) array) with the numeric one."""
     field = field_of(task.reference, task.exact)
-    if not task.thorough:
+    if task.detail == "verdict":
         field = replace(field, smoothed=False)
     glanced = _glance(task, field, analytic)
     doubtful = glanced.doubtful

@@ -14,7 +14,7 @@ from gradproof.metered import Metered
 from gradproof.program import Array
 from gradproof.reference.complexstep import ComplexStep
 from gradproof.result import Comparison, Finding, Power, Verdict
-from gradproof.settings import CONTRACTS, Tolerance
+from gradproof.settings import CONTRACTS, Detail, Tolerance
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Task:
     nondet_tol: float = 0.0
     exact: ComplexStep | None = None  # of the numeric side, where its function takes complex numbers
     limits: Limits | None = None  # what the user said of the inputs' domain
-    thorough: bool = True  # whether digits are wanted that take many evaluations, and every entry where sums would do
+    detail: Detail = "summary"  # for a verdict alone, sums may stand for entries, and digits that cost much are spared
     role: Literal["own", "copy"] = "own"  # the program is the user's own, or float64 in place of a narrow format
 
 

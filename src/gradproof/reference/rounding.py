@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradproof import precision
-from gradproof.errors import BudgetSpent
+from gradproof.errors import Ended
 from gradproof.norms import largest, rms
 from gradproof.precision import Precision
 from gradproof.program import Array, Leaf, Program
@@ -137,19 +137,21 @@ def trembling(
     """By how much J^T w (N,) is uncertain, whoever computes it in these formats: it scatters as much between points
     a few roundings away, or differs nearly as much between near points as between far ones, which rounding does and
     neither a mistake nor a slope. Zero where no such points can be had. `measure`: what counts as scatter there."""
+    double = precision.coarsest(program.inputs + program.outputs) is precision.DOUBLE
     try:
         gradient = program.gradient(cotangent)
-        close = measure(gradient.values(beside(gradient, generator)))
-        if precision.coarsest(program.inputs + program.outputs) is not precision.DOUBLE:
-            return close
-        size = program.point.size
-        far, near = (extent(gradient.values(_around(gradient.point, size, away, generator))) for away in (FAR, NEAR))
-        most = SMALL * largest(np.nan_to_num(gradient.value))
-        return np.maximum(close, np.where(far <= STEADY * near, np.minimum(np.minimum(far, near), most), 0.0))
-    except BudgetSpent:
+        close = gradient.values(beside(gradient, generator))
+        away = (FAR, NEAR) if double else ()
+        around = [gradient.values(_around(gradient.point, program.point.size, a, generator)) for a in away]
+    except (Ended, MemoryError):
         raise
-    except Exception:  # noqa: BLE001  a point nearby may lie outside of the domain, where anything may be raised
+    except Exception:  # noqa: BLE001  the user's code may raise anything where it is not meant to run: so near, or twice
         return np.zeros(program.point.size)
+    if not double:
+        return measure(close)
+    far, near = map(extent, around)
+    most = SMALL * largest(np.nan_to_num(gradient.value))
+    return np.maximum(measure(close), np.where(far <= STEADY * near, np.minimum(np.minimum(far, near), most), 0.0))
 
 
 def beside(program: Program, generator: np.random.Generator) -> Array:
