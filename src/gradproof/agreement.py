@@ -39,14 +39,14 @@ UNDERFLOW = float(np.finfo(np.float64).tiny)
 def tolerance_for(settings: Settings, program: Program, reference: Program) -> Tolerance:
     if settings.tolerance is not None:
         return settings.tolerance
-    coarsest = precision.coarsest(program.inputs + program.outputs)
+    coarsest = precision.form_of(program)
     # What differs from run to run cannot be judged more closely than that.
     absolute = settings.nondet_tol
     if coarsest is precision.DOUBLE:
         return Tolerance(relative=DOUBLE_TOLERANCE, absolute=absolute)
     terms = max(program.point.size, program.value.size, 2)
     relative = coarsest.roundings * coarsest.roundoff * (1.0 + np.log2(terms) / 8.0)
-    if coarsest is precision.SINGLE is precision.coarsest(reference.inputs + reference.outputs):
+    if coarsest is precision.SINGLE is precision.form_of(reference):
         root = float(np.sqrt(coarsest.roundoff))
         return Tolerance(relative=max(relative, DIFFERENCES * root), absolute=absolute, block=OF_BLOCK * root)
     return Tolerance(relative=relative, absolute=absolute)

@@ -21,7 +21,7 @@ from gradproof.errors import NoDerivative, Unsupported, UsageError
 from gradproof.evidence.gathered import restricted
 from gradproof.evidence.wording import unsupported
 from gradproof.norms import largest, rms
-from gradproof.precision import DOUBLE, Precision, coarsest, of
+from gradproof.precision import DOUBLE, Precision, form_of, of
 from gradproof.program import Array, Leaf, Program, Spot
 from gradproof.reference.steps import signed
 from gradproof.result import Comparison, Cost, Entry, Finding, Place, Result, Table, Verdict, worst_of
@@ -43,7 +43,7 @@ class Triple:
 
     @property
     def form(self) -> Precision:
-        return coarsest(self.judged.inputs + self.judged.outputs)
+        return form_of(self.judged)
 
     def roundings(self, least: float) -> float:
         """Relative to the size of the numbers. In float64 there is nothing wider, and no yardstick."""

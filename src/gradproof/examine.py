@@ -32,7 +32,7 @@ from gradproof.evidence.wording import budget_spent, imprecise, overflow, undeci
 from gradproof.examined import Examined
 from gradproof.metered import Metered
 from gradproof.picture import Trace
-from gradproof.precision import SINGLE, coarsest
+from gradproof.precision import SINGLE, form_of
 from gradproof.program import Array, offers_of
 from gradproof.reference.widest import widest
 from gradproof.result import Finding, Verdict
@@ -69,7 +69,7 @@ def examine(program: Metered, settings: Settings, order: int, generator: np.rand
             reason = refused(left)
             if not reason:
                 raise
-            form = coarsest(program.inputs + program.outputs).name
+            form = form_of(program).name
             judged = _judged(
                 left, settings, (f"the rule runs in {form} alone, the function in float64: {reason}",), own
             )
@@ -86,7 +86,7 @@ def _judged_in_both(task: Task, settings: Settings, note: tuple[str, ...], own: 
     repeats = Repeats(task.reference, settings.nondet_tol)  # what a narrow format rounds away may be a doubt here
     wide = replace(task, program=task.reference, tolerance=tolerance, repeats=repeats, role="copy")
     rule = _judged(wide, settings, note, lambda _: Kept())
-    form = coarsest(task.program.inputs + task.program.outputs)
+    form = form_of(task.program)
     found = departures(task, plans(task.program, settings)[-1].probes, rule.jacobians)
     beyond = [one for one in found if one.steady or one.scattered]
     remarks = tuple(overflow(one, form) for one in found if one.overflow)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from gradproof.errors import BudgetSpent
+from gradproof.precision import Precision, coarsest
 from gradproof.program import (
     Array,
     ComplexArray,
@@ -30,6 +31,10 @@ class Metered(Wrapped):
     budget: Budget
     started: float = field(default_factory=time.perf_counter)
     terms: tuple[float, ...] = ()  # see `sizes`
+    form: Precision = field(init=False)  # see `precision`
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "form", coarsest(self.inner.inputs + self.inner.outputs))
 
     @property
     def value(self) -> Array:
@@ -112,7 +117,8 @@ class Metered(Wrapped):
         return self._calls_left() >= calls and self._seconds_left() > 0
 
     def reserve(self, rows: int) -> None:
-        if not self.affords(rows):
+        limited = self.budget.calls is not None or self.budget.seconds is not None
+        if limited and not self.affords(rows):
             raise BudgetSpent(f"the budget ({describe(self.budget)}) does not allow {rows} more calls")
 
     def _calls_left(self) -> float:

@@ -22,8 +22,8 @@ FEW = 2**13
 
 def dot(first: Array, second: Array) -> float:
     if first.size <= FEW:
-        return float(np.vdot(first, second))
-    return sum(float(np.vdot(first[k : k + FEW], second[k : k + FEW])) for k in range(0, first.size, FEW))
+        return float(first.dot(second))
+    return sum([float(first[k : k + FEW].dot(second[k : k + FEW])) for k in range(0, first.size, FEW)])
 
 
 def pieces(size: int) -> Iterator[slice]:
@@ -32,7 +32,7 @@ def pieces(size: int) -> Iterator[slice]:
 
 def all_finite(values: Array) -> bool:
     """Mostly so, which one sum shows."""
-    return bool(np.isfinite(np.sum(values))) or bool(np.isfinite(values).all())
+    return math.isfinite(values.sum()) or bool(np.isfinite(values).all())
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def rows_weighed(rows: Array, weights: Array) -> Array:
 
 def largest(values: Array) -> float:
     """The largest absolute value, without a copy; 0 when there are none."""
-    return max(float(np.max(values, initial=0.0)), -float(np.min(values, initial=0.0)))
+    return max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
 
 
 def farthest(first: Array, second: Array) -> float:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from gradproof.program import Array, Leaf
+from gradproof.program import Array, Leaf, Program
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +60,17 @@ def of(dtype: str) -> Precision:
     return _BY_DTYPE.get(dtype, HALF)
 
 
+def form_of(program: Program) -> Precision:
+    """The coarsest format of all leaves of a program, which may know it (`form`): it is asked for all the time."""
+    found: Precision | None = getattr(program, "form", None)
+    return coarsest(program.inputs + program.outputs) if found is None else found
+
+
 def coarsest(leaves: Iterable[Leaf]) -> Precision:
     """The widest-rounding format among the leaves: it makes the noise. Double where there are none."""
     found = DOUBLE
     for leaf in leaves:
-        own = _BY_DTYPE.get(leaf.dtype, HALF)  # as `of` does; asked for a dozen times in every check
+        own = _BY_DTYPE.get(leaf.dtype, HALF)  # as `of` does
         if own.bits < found.bits:
             found = own
     return found

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradproof.norms import rms
-from gradproof.precision import coarsest
+from gradproof.precision import form_of
 from gradproof.program import Array, Leaf, Program
 
 # Numbers up to so many roundings of their terms are nothing but those.
@@ -40,7 +40,7 @@ def sizes_in(program: Program, output: Leaf, some: slice) -> Array:
     found = terms_of(program)
     if found:
         terms = found[program.outputs.index(output)]
-        own[own <= ROUNDINGS * coarsest(program.inputs + program.outputs).roundoff * terms] = terms
+        own[own <= ROUNDINGS * form_of(program).roundoff * terms] = terms
     return own
 
 
@@ -58,5 +58,5 @@ def terms_of_gradient(program: Program, cotangent: Array) -> tuple[float, ...]:
 
 
 def _counted(program: Program, own: float, terms: float) -> float:
-    roundoff = coarsest(program.inputs + program.outputs).roundoff
+    roundoff = form_of(program).roundoff
     return own if own > ROUNDINGS * roundoff * terms else max(own, terms)

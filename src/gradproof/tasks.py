@@ -9,7 +9,7 @@ from gradproof.bounds import limits_of
 from gradproof.contracts.repeatable import Repeats
 from gradproof.evidence.gathered import Task
 from gradproof.metered import Metered
-from gradproof.precision import DOUBLE, coarsest
+from gradproof.precision import DOUBLE, form_of
 from gradproof.program import draws_of, offers_of
 from gradproof.reference.complexstep import ComplexStep
 from gradproof.reference.steps import coordinate_steps, fixed_steps
@@ -49,4 +49,4 @@ def shows_itself(program: Metered) -> bool:
     values are compared, all of them, to many digits. One that is known to draw random numbers need not come so far."""
     offers = offers_of(program)
     plain = offers.stored is None and offers.complex_values is None
-    return plain and not draws_of(program) and coarsest(program.inputs + program.outputs) is DOUBLE
+    return plain and not draws_of(program) and form_of(program) is DOUBLE

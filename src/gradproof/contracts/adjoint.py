@@ -12,7 +12,7 @@ import numpy as np
 
 from gradproof.contracts.negligible import negligible
 from gradproof.norms import farthest, largest, rms
-from gradproof.precision import coarsest
+from gradproof.precision import form_of
 from gradproof.program import Array, Leaf, Program, Spot
 from gradproof.reference.rounding import LARGER, LUCK, SMALL, magnified, trembling
 from gradproof.reference.steps import signed
@@ -53,7 +53,7 @@ def check_adjoint(
     may choose a slope of its own, nothing is said."""
     if any(comparison.verdict is not Verdict.RIGHT for comparison in comparisons):
         return ()
-    share = max(PART * tolerance.finest, ROUNDINGS * coarsest(program.inputs + program.outputs).roundoff)
+    share = max(PART * tolerance.finest, ROUNDINGS * form_of(program).roundoff)
     least = PART * tolerance.absolute
     suspects = [pair for pair in pairs if not _close(program, pair, share, least)]
     suspects = [pair for pair in suspects if _excess(program, pair, share, least).max(initial=0.0) > 1.0]

@@ -18,7 +18,7 @@ from gradproof.contracts.negligible import negligible
 from gradproof.contracts.repeatable import check_repeated
 from gradproof.contracts.side import REVERSE, Side
 from gradproof.norms import rms
-from gradproof.precision import DOUBLE, SINGLE, coarsest
+from gradproof.precision import DOUBLE, SINGLE, form_of
 from gradproof.program import Array, Leaf, Program
 from gradproof.reference.rounding import LUCK, extent, trembling
 from gradproof.reference.steps import signed
@@ -49,7 +49,7 @@ PLAIN = Loudness(1.0, -1.0)
 
 
 def loudness(program: Program) -> Loudness:
-    return LOUDNESS.get(coarsest(program.inputs + program.outputs).name, PLAIN)
+    return LOUDNESS.get(form_of(program).name, PLAIN)
 
 
 def combination(count: int, generator: np.random.Generator) -> Array:
@@ -129,7 +129,7 @@ def _beyond_backward(program: Program, found: Combined, tolerance: Tolerance, no
 
 def _beyond_forward(program: Program, found: Combined, tolerance: Tolerance) -> Excess:
     """Only what is far off is said: how a forward rule rounds cannot be measured as that of a backward can."""
-    form = coarsest(program.inputs + program.outputs)
+    form = form_of(program)
     tangent, pushed, expected = found.vector, found.made, found.expected
     share = max(FAR_OFF, tolerance.finest, ROUNDINGS * form.roundoff)
     moved = max((rms(tangent[x.span]) / (rms(program.point[x.span]) or 1.0) for x in program.inputs), default=0.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gradproof.precision import coarsest
+from gradproof.precision import form_of
 from gradproof.program import Program
 
 # Of value over input; and so many roundings at least, where the format is narrow.
@@ -12,4 +12,4 @@ ROUNDINGS = 64.0
 
 def negligible(program: Program) -> float:
     """A derivative below this fraction of value over input is rounding."""
-    return max(SHARE, ROUNDINGS * coarsest(program.inputs + program.outputs).roundoff)
+    return max(SHARE, ROUNDINGS * form_of(program).roundoff)

@@ -6,7 +6,7 @@ import numpy as np
 
 from gradproof.errors import Ended
 from gradproof.norms import rms
-from gradproof.precision import coarsest, of
+from gradproof.precision import form_of, of
 from gradproof.program import Array, Program, Spot
 from gradproof.reference.steps import signed
 from gradproof.result import Finding, Place, Verdict
@@ -84,7 +84,7 @@ def check_repeated(program: Program, first: Array, second: Array, nondet_tol: fl
     """Two pulls of the same cotangent."""
     if np.array_equal(first, second):
         return ()
-    roundoff = coarsest(program.inputs + program.outputs).roundoff
+    roundoff = form_of(program).roundoff
     for leaf in program.inputs:
         before, after = first[leaf.span], second[leaf.span]
         spread = float(np.nanmax(np.abs(before - after), initial=0.0))

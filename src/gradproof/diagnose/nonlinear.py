@@ -10,7 +10,7 @@ import numpy as np
 
 from gradproof.contracts.side import Side
 from gradproof.norms import rms
-from gradproof.precision import BRAIN, DOUBLE, HALF, SINGLE, coarsest
+from gradproof.precision import BRAIN, DOUBLE, HALF, SINGLE, form_of
 from gradproof.program import Array, Leaf, Program
 from gradproof.result import Diagnosis
 
@@ -64,7 +64,7 @@ class Asked:
 
 def nonlinear(program: Program, side: Side, leaf: Leaf, generator: np.random.Generator) -> Diagnosis | None:
     """What the rule does to what it is given, on the way to the numbers of this leaf."""
-    close = 1e-6 if coarsest(program.inputs + program.outputs) is DOUBLE else 2e-2
+    close = 1e-6 if form_of(program) is DOUBLE else 2e-2
     size = side.size(program)
     asked = Asked(program, side, leaf, _mixed(generator, size), _mixed(generator, size), close)
     kinds: tuple[Callable[[Asked], Found | None], ...] = (_kind, _joint, _rounded)
@@ -164,7 +164,7 @@ def _rounded(rule: Asked) -> Found | None:
     w, v = rule.first, rule.second
     one, other, both = rule(w), rule(v), rule(w + v)
     for narrow in (BRAIN, HALF, SINGLE):
-        if narrow.roundoff <= coarsest(rule.program.inputs + rule.program.outputs).roundoff:
+        if narrow.roundoff <= form_of(rule.program).roundoff:
             continue
         made = all(np.array_equal(narrow.round(numbers), numbers) for numbers in (one, other, both))
         if made and np.unique(np.abs(one)).size >= DISTINCT:

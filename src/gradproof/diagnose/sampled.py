@@ -19,7 +19,7 @@ from gradproof.diagnose.sight import Indices, Line, Rows, Sight, some_columns
 from gradproof.evidence.gathered import Task
 from gradproof.evidence.sums import part
 from gradproof.norms import dot, rms
-from gradproof.precision import DOUBLE, coarsest
+from gradproof.precision import DOUBLE, form_of
 from gradproof.program import Array, Leaf, Spot
 from gradproof.reference.field import CHUNK, field_of, projected
 from gradproof.reference.glance import ENTRY, glance
@@ -37,7 +37,7 @@ TASTE = 3
 
 def sampled(task: Task, comparison: Comparison) -> Exhibit | None:
     """The evidence around a block that a probe found wrong; None in a format in which two evaluations tell little."""
-    if coarsest(task.reference.inputs + task.reference.outputs) is not DOUBLE:
+    if form_of(task.reference) is not DOUBLE:
         return None
     leaf, output = comparison.input, comparison.output
     blamed = [(_offset(output, e.place.output), _offset(leaf, e.place.input)) for e in comparison.found]

@@ -34,6 +34,9 @@ class Alone(Glanced):
     def most(self, inputs: slice, outputs: slice) -> Array:
         return np.full(inputs.stop - inputs.start, self.floor[outputs].max())
 
+    def one(self, i: int, j: int) -> tuple[float, float]:
+        return float(self.slope[i, j]) / float(self.lengths[i]), float(self.floor[j])
+
 
 @dataclass(frozen=True, slots=True)
 class Columns:

@@ -15,7 +15,7 @@ from gradproof.contracts.side import FORWARD
 from gradproof.evidence.gathered import Task
 from gradproof.evidence.groups import groups_of
 from gradproof.evidence.units import Units, units
-from gradproof.precision import DOUBLE, coarsest
+from gradproof.precision import DOUBLE, form_of
 from gradproof.program import Array
 
 # By how many roundings the modes may differ, and still nothing be hidden in a group; and in all groups together.
@@ -38,7 +38,7 @@ def _same(task: Task, reverse: Array) -> bool:
     """Whether forward mode is reverse mode to the last digits, in random sums of columns; and, nearly so, of all of
     them, much larger and much smaller, with the other sign."""
     program, groups = task.program, groups_of(task.program.inputs)
-    if coarsest(program.inputs + program.outputs) is not DOUBLE or SAVING * groups.count > len(reverse):
+    if form_of(program) is not DOUBLE or SAVING * groups.count > len(reverse):
         return False
     amounts, voices = groups.amounts(task.generator), loudness(program)
     factors = np.array([[voices.quiet], [-voices.loud]])

@@ -14,7 +14,7 @@ import numpy as np
 from gradproof.agreement import entry_tolerance
 from gradproof.evidence.gathered import Task
 from gradproof.evidence.scales import unimportant_changes
-from gradproof.precision import coarsest
+from gradproof.precision import form_of
 from gradproof.program import Array, Indices, Leaf
 from gradproof.reference.estimate import Estimate
 from gradproof.reference.glance import ENTRY, Strictness
@@ -45,6 +45,10 @@ class Glanced(ABC):
     def most(self, inputs: slice, outputs: slice) -> Array:
         """The largest of these for each input."""
 
+    @abstractmethod
+    def one(self, i: int, j: int) -> tuple[float, float]:
+        """One derivative, and the rest of it."""
+
     def block(self, inputs: slice, outputs: slice) -> Estimate:
         """A part of the Jacobian, entry by entry."""
         value = self.numeric(inputs, outputs)
@@ -59,10 +63,9 @@ class Glanced(ABC):
 
     def at(self, leaf: Leaf, i: int, j: int) -> tuple[float, float]:
         """Value and bar of one entry."""
-        one = slice(i, i + 1), slice(j, j + 1)
-        value = float(self.numeric(*one)[0, 0])
-        rest = float(self.rest(*one)[0, 0]) / abs(float(self.lengths[i]))
-        return value, self.agree * max(abs(value), float(self.scales[leaf.path][j])) + rest
+        value, rest = self.one(i, j)
+        size = max(abs(value), float(self.scales[leaf.path][j]))
+        return value, self.agree * size + rest / abs(float(self.lengths[i]))
 
     def widest(self, leaf: Leaf, output: Leaf, top: float) -> float:
         """No bar of a block is wider, if no derivative of it is larger than `top`."""
@@ -96,4 +99,4 @@ def enough(task: Task, slope: Array, length: Array, scale: Array) -> Array:
 
 
 def strictness_of(task: Task) -> Strictness:
-    return ENTRY.seen_in(coarsest(task.program.inputs + task.program.outputs).roundoff).within(task.tolerance.finest)
+    return ENTRY.seen_in(form_of(task.program).roundoff).within(task.tolerance.finest)

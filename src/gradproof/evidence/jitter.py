@@ -16,7 +16,7 @@ import numpy as np
 from gradproof.agreement import CLEAR, Mask
 from gradproof.evidence.gathered import Task
 from gradproof.norms import largest
-from gradproof.precision import DOUBLE, coarsest
+from gradproof.precision import DOUBLE, form_of
 from gradproof.program import Array, Indices
 from gradproof.reference.estimate import Estimate
 from gradproof.reference.rounding import LARGER, LUCK, SMALL, beside, extent, trembling
@@ -36,7 +36,7 @@ LENGTHS = (1.0, 2.0**12)
 def widen(task: Task, analytic: dict[str, Array], numeric: Estimate, wrong: Mask) -> None:
     """Make the bars of such entries (N, M) as wide as their rounding."""
     outputs = np.flatnonzero(wrong.any(axis=0))
-    if not 0 < outputs.size <= MOST or coarsest(task.program.inputs + task.program.outputs) is not DOUBLE:
+    if not 0 < outputs.size <= MOST or form_of(task.program) is not DOUBLE:
         return
     apart = np.maximum.reduce([numeric.distance(one) for one in analytic.values()])
     wrong = wrong & ~_excused_slopes(task, numeric, wrong, apart)

@@ -13,7 +13,7 @@ from gradproof.evidence.gathered import Task
 from gradproof.evidence.nans import tainted
 from gradproof.evidence.sums import Probe, Sums, part, sums_of
 from gradproof.norms import all_finite, dot
-from gradproof.precision import coarsest
+from gradproof.precision import form_of
 from gradproof.program import Array, Leaf
 from gradproof.reference.estimate import Estimate, Goal, Kind
 from gradproof.reference.field import by_leaf
@@ -158,7 +158,7 @@ def _may_hide(task: Task, leaf: Leaf) -> bool:
 def _outcome(task: Task, probe: Probe, analytic: dict[str, Sums], looked: _Glances) -> Outcome:
     """The numeric side of a probe, input leaf by input leaf."""
     size = np.nan_to_num(np.maximum.reduce([sums.size for sums in analytic.values()]))
-    roundoff = coarsest(task.program.inputs + task.program.outputs).roundoff
+    roundoff = form_of(task.program).roundoff
     rows = []
     for i, leaf in enumerate(task.program.inputs):
         seen = looked.by_input[i]

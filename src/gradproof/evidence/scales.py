@@ -9,7 +9,7 @@ import numpy as np
 from gradproof.agreement import Mask
 from gradproof.evidence.gathered import Task, distinct
 from gradproof.norms import rms
-from gradproof.precision import DOUBLE, Precision, coarsest
+from gradproof.precision import DOUBLE, Precision, form_of
 from gradproof.program import Array, Leaf, Program
 from gradproof.reference.steps import step_exponent
 from gradproof.sizes import size_of
@@ -22,12 +22,13 @@ def block_scales(task: Task, analytic: dict[str, Array]) -> dict[str, Array]:
     """For each input leaf, the rms of its block for every output (M,): the smallest that any mode claims. What is
     nothing but rounding, as where terms cancel, claims to be zero."""
     result: dict[str, Array] = {}
-    jacobians, double = distinct(analytic), coarsest(task.program.inputs + task.program.outputs) is DOUBLE
-    for leaf in task.program.inputs:
-        row = np.zeros(task.program.value.size)
-        for output in task.program.outputs:
-            size = min((rms(one[leaf.span, output.span]) for one in jacobians), default=0.0)
-            row[output.span] = size if size > rounding(task, output, leaf) or not double else 0.0
+    program, jacobians, form = task.program, distinct(analytic), form_of(task.program)
+    values = [(output.span, size_of(program, output)) for output in program.outputs]
+    for leaf in program.inputs:
+        row, rounded = np.zeros(program.value.size), least(program, leaf, form)
+        for span, value in values:
+            size = min([rms(one[leaf.span, span]) for one in jacobians], default=0.0)
+            row[span] = size if size > rounded * value or form is not DOUBLE else 0.0
         result[leaf.path] = row
     return result
 
@@ -45,8 +46,7 @@ def unimportant_changes(task: Task) -> Array:
 def rounding(task: Task, output: Leaf, leaf: Leaf) -> float:
     """What the analytic side may be off by at any entry of a block: some roundings of value over input. It matters
     where the true derivatives are zero and have no size of their own."""
-    form = coarsest(task.program.inputs + task.program.outputs)
-    return least(task.program, leaf, form) * size_of(task.program, output)
+    return least(task.program, leaf, form_of(task.program)) * size_of(task.program, output)
 
 
 def least(program: Program, leaf: Leaf, form: Precision) -> float:

@@ -54,6 +54,11 @@ class Together(Glanced):
     def most(self, inputs: slice, outputs: slice) -> Array:
         return np.asarray(self.unseen[:, outputs].max(axis=1)[self.groups[inputs]])
 
+    def one(self, i: int, j: int) -> tuple[float, float]:
+        group = self.groups[i]
+        value = float(self.claimed[i, j]) + float(self.beyond[group, j]) / float(self.lengths[i])
+        return value, float(self.unseen[group, j])
+
 
 def glance_together(task: Task, field: Field, analytic: dict[str, Array]) -> Together | None:
     """None where this would save little, or leaves many doubts. The many inputs of a group in which the program should
@@ -132,7 +137,7 @@ def hold(task: Task, field: Field, moves: Moves, claims: Sequence[Array], scales
     agreed &= seen.bend <= SUSPICIOUS * size + BENT_BY_ROUNDING * floor
     unseen = apart + seen.floor
     least = groups.least(lengths)[:, None]
-    granted = enough(task, np.zeros_like(unseen), least, scale)
+    granted = enough(task, np.zeros(unseen.shape), least, scale)
     agreed &= seen.strictness.agree * scale * least + unseen <= granted
     return Held(seen, size, agreed, beyond[0], unseen, granted)
 
@@ -187,5 +192,5 @@ def group_lengths(task: Task) -> Array:
     for leaf in task.program.inputs:
         # The smallest step of a group must resolve entries that are claimed to be zero, above the noise of all outputs.
         steps = task.steps[leaf.span]
-        lengths[leaf.span] *= np.maximum(steps, np.max(steps, initial=0.0) / DISPARITY)
+        lengths[leaf.span] *= np.maximum(steps, steps.max(initial=0.0) / DISPARITY)
     return lengths

@@ -196,7 +196,7 @@ def _ladder(program: Program) -> tuple[int | Indices, tuple[int, ...]]:
     not be missed: there the scale is that of the leaf, if it is longer, and steps are closer to each other. So it is
     where results are rounded to less; where arguments are as well, such steps are not exact."""
     most = min(HIGHEST, 1 - step_exponent(program))
-    form = precision.coarsest(program.inputs + program.outputs)
+    form = precision.form_of(program)
     if form is precision.DOUBLE or precision.coarsest(program.inputs).bits < precision.SINGLE.bits:
         return most, ()
     return np.minimum(most + room(program), HIGHEST), HALFWAY

@@ -31,11 +31,11 @@ class Strictness:
 
     def seen_in(self, roundoff: float) -> Strictness:
         """Strict as far as a gradient in a format of this roundoff can agree with a numeric side in double."""
-        return Strictness(max(self.agree, ROUNDINGS * roundoff), self.bend)
+        return self if self.agree >= ROUNDINGS * roundoff else Strictness(ROUNDINGS * roundoff, self.bend)
 
     def within(self, tolerance: float) -> Strictness:
         """Strict enough for a narrow tolerance too."""
-        return Strictness(min(self.agree, 0.1 * tolerance), self.bend) if tolerance else self
+        return self if not tolerance or self.agree <= 0.1 * tolerance else Strictness(0.1 * tolerance, self.bend)
 
 
 # A gradient consists of a few roundings.

@@ -137,7 +137,7 @@ def trembling(
     """By how much J^T w (N,) is uncertain, whoever computes it in these formats: it scatters as much between points
     a few roundings away, or differs nearly as much between near points as between far ones, which rounding does and
     neither a mistake nor a slope. Zero where no such points can be had. `measure`: what counts as scatter there."""
-    double = precision.coarsest(program.inputs + program.outputs) is precision.DOUBLE
+    double = precision.form_of(program) is precision.DOUBLE
     try:
         gradient = program.gradient(cotangent)
         close = gradient.values(beside(gradient, generator))

@@ -77,7 +77,7 @@ def fixed_steps(program: Program, step: float) -> Array:
 def step_exponent(program: Program) -> int:
     """log2 of step over scale: the cube root of the rounding error balances truncation against rounding in a central
     difference. The coarsest format of all decides, since it makes the noise."""
-    bits = precision.coarsest(program.inputs + program.outputs).bits
+    bits = precision.form_of(program).bits
     return -16 if bits == precision.DOUBLE.bits else -round(bits / 3)
 
 

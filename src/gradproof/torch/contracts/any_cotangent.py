@@ -24,7 +24,7 @@ def check_any_cotangent(
     """`gradients` are those of the cotangents as they are; here they are larger, and not contiguous."""
     if not program.graph.any_graph:
         return ()
-    roundoff = precision.coarsest(program.inputs + program.outputs).roundoff
+    roundoff = precision.form_of(program).roundoff
     factor = LARGE if roundoff <= precision.SINGLE.roundoff else SMALL
     slack = (max(ROUNDINGS * roundoff, DIGITS), nondet_tol * factor)
     found = _differs(gradients, pull(program, [_scattered(one * factor) for one in cotangents]), factor, slack)

@@ -24,7 +24,7 @@ def check_repeatable(subject: Subject) -> tuple[Finding, ...]:
 
 def _judged(subject: Subject, first: Gradients, second: Gradients) -> tuple[Finding, ...]:
     program = subject.program
-    roundoff = precision.coarsest(program.inputs + program.outputs).roundoff
+    roundoff = precision.form_of(program).roundoff
     for leaf, before, after in zip(program.inputs, first, second, strict=True):
         gap = spread(before, after)
         rounding = roundoff * max(largest(before), largest(after)) if gap else 0.0

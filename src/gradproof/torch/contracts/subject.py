@@ -204,4 +204,4 @@ def rule_name(node: Any) -> str:
 
 def slack_for(program: TorchProgram, relative: float) -> float:
     """The tolerance for the numbers, but some roundings at least."""
-    return max(relative, 64 * precision.coarsest(program.inputs + program.outputs).roundoff)
+    return max(relative, 64 * precision.form_of(program).roundoff)

@@ -112,7 +112,7 @@ def _judge_contracts(
         _judge_undefined(case, cotangents)
     _raise_for(check_any_cotangent(program, cotangents, gradients, options.nondet_tol), case)
     if not case.second_order:
-        roundoff = precision.coarsest(program.inputs + program.outputs).roundoff
+        roundoff = precision.form_of(program).roundoff
         subject = Subject(program, generator, ROUNDINGS * roundoff, options.nondet_tol)
         subject.cotangents, subject.first = cotangents, First(gradients, Watch(()), [])
         _raise_for(check_each_alone(subject), case)

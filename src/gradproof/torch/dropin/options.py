@@ -85,7 +85,7 @@ class Options:
         if self.atol is not None or self.rtol is not None or self.nondet_tol > 0:
             atol, rtol = (ATOL if self.atol is None else self.atol), (RTOL if self.rtol is None else self.rtol)
             return Tolerance(relative=float(rtol), absolute=float(atol), block=0.0)
-        double = precision.coarsest(program.inputs + program.outputs) is precision.DOUBLE
+        double = precision.form_of(program) is precision.DOUBLE
         return DEFAULT if double else None
 
 
