@@ -35,6 +35,15 @@ def all_finite(values: Array) -> bool:
     return math.isfinite(values.sum()) or bool(np.isfinite(values).all())
 
 
+def product_size(weights: Array, values: Array) -> float:
+    """The root of the sum of squares of the products."""
+    square = 0.0
+    for some in pieces(values.size):
+        terms = weights[some] * values[some]
+        square += dot(terms, terms)
+    return math.sqrt(square)
+
+
 @dataclass(frozen=True, slots=True)
 class Weighed:
     """Of products of weights and values: their sum, the root of the sum of their squares; and the largest value."""

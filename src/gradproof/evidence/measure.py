@@ -157,7 +157,8 @@ def _may_hide(task: Task, leaf: Leaf) -> bool:
 
 def _outcome(task: Task, probe: Probe, analytic: dict[str, Sums], looked: _Glances) -> Outcome:
     """The numeric side of a probe, input leaf by input leaf."""
-    size = np.nan_to_num(np.maximum.reduce([sums.size for sums in analytic.values()]))
+    size = np.maximum.reduce([sums.size for sums in analytic.values()])
+    size = size if all_finite(size) else np.nan_to_num(size)
     roundoff = form_of(task.program).roundoff
     rows = []
     for i, leaf in enumerate(task.program.inputs):
@@ -181,7 +182,7 @@ class _Claimed:
     allowed: Array
 
     def met(self, seen: Glance) -> Mask:
-        """By output leaf: where no mode leaves a doubt."""
+        """By output leaf: where no mode leaves a doubt, of its number or of a bend."""
         return np.asarray(np.logical_and.reduce([seen.agrees(total, self.size)[0] for total in self.totals]))
 
 
@@ -195,7 +196,9 @@ def _along(task: Task, probe: Probe, leaf: Leaf, seen: Glance, claimed: _Claimed
     sure = (known[0] <= enough) & claimed.met(seen)
     if sure.all():
         return Estimate.smooth(seen.slope, known)
-    task.repeats.ask()
+    # One that only bends has been the same function each time: its slope is what is claimed, to many digits.
+    if probe.way == "inward" or not all((np.abs(total - seen.slope) <= known).all() for total in claimed.totals):
+        task.repeats.ask()
     field, displacement = by_leaf(task.reference, probe.cotangent, task.exact), part(probe.direction, leaf)
     if probe.way == "inward":  # no glance can agree closely here, so that the ladder must
         return refine(field, displacement, first_look(field, displacement), Goal(PROBE.agree * claimed.size, 0.0))
@@ -205,6 +208,7 @@ def _along(task: Task, probe: Probe, leaf: Leaf, seen: Glance, claimed: _Claimed
         # Over so short a step nothing may change at all: agreement is worth something where there is a size.
         if (sure | ((claimed.size[0] > 0) & (bar[0] <= allowed) & claimed.met(near))).all():
             return Estimate.smooth(np.where(sure, seen.slope, near.slope), np.where(sure, known, bar))
+    task.repeats.ask()
     goal = Goal(0.5 * allowed[None], 0.5 * task.tolerance.finest)
     return refine(field, displacement, first_look(field, displacement), goal)
 

@@ -145,8 +145,9 @@ def _remarks(task: Task, evidence: Evidence) -> list[Finding]:
     if evidence.fold is not None and evidence.fold.crowded:
         findings.append(crowd_remark(int(np.count_nonzero(evidence.fold.inputs)), len(evidence.looks)))
     if not findings:
-        for outcome in evidence.outcomes:
-            for i, o in np.argwhere(outcome.numeric.kind == Kind.KINK)[:1]:
+        for kinks in (outcome.numeric.kind == Kind.KINK for outcome in evidence.outcomes):
+            if kinks.any():
+                i, o = np.argwhere(kinks)[0]
                 place = Place(Spot(task.program.outputs[o].path), Spot(task.program.inputs[i].path))
                 return [hidden_kink_remark(place)]
     return findings

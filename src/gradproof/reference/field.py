@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradproof import precision
-from gradproof.norms import Weighed, dot, rms, rows_weighed
+from gradproof.norms import dot, product_size, rms, rows_weighed
 from gradproof.program import Array, Indices, Program, alone_of
 from gradproof.reference.complexstep import ComplexStep
 from gradproof.reference.estimate import Estimate
@@ -162,7 +162,7 @@ def _floor(program: Program, parts: Sequence[tuple[slice, Array]]) -> Array:
     sizes = sizes_of(program) if terms_of(program) else program.value
     found = []
     for span, weights in parts:
-        size = Weighed.of(weights, sizes[span]).size
+        size = product_size(weights, sizes[span])
         if not np.isfinite(size):
             terms = weights * sizes[span]
             terms[~np.isfinite(terms)] = 0.0

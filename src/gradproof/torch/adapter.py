@@ -50,10 +50,10 @@ def program_of(
     if kwargs is not None and not isinstance(kwargs, dict):
         raise UsageError(f"kwargs must be a dict, got {type(kwargs).__name__}: gradproof.check(fn, args, {{'dim': 0}})")
     positional = tuple(args) if type(args) in (tuple, list) else (args,)
-    found: list[tuple[str, Any]] = []
+    arguments: list[tuple[str, Any]] = []
     # A dict of keyword arguments is rebuilt as one, and so `kwargs['bias']` is the path of one of them.
-    tree = flatten((positional, dict(kwargs or {})), "", found)
-    arguments = [(_argument_path(path), value) for path, value in found]
+    sides = flatten(positional, "args", arguments), flatten(dict(kwargs or {}), "kwargs", arguments)
+    tree = Tree(tuple, sides, tuple)
     params: list[tuple[str, torch.Tensor]] = []
     buffers: list[tuple[str, torch.Tensor]] = []
     if isinstance(fn, torch.nn.Module):
@@ -85,11 +85,6 @@ def _traced(
 ) -> TorchProgram:
     call = UserCall(fn, arguments, state, wanted, meaning, captured)
     return TorchProgram(call, name_of(fn), call.point(), Tally())
-
-
-def _argument_path(path: str) -> str:
-    """`[0][1]['w']` of (args, kwargs) is args[1]['w'] to the user."""
-    return ("args" if path.startswith("[0]") else "kwargs") + path[3:]
 
 
 def name_of(fn: Any) -> str:

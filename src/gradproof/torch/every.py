@@ -51,20 +51,20 @@ class _Found:
 
 def _run(lane: Lane, ways: Mapping[str, Reverse], sides: tuple[Layout, Layout], batch: _Batch) -> _Found | None:
     """In the way that is believed; where none is as yet, in the first one that gives the guest its due."""
-    guest, differs = batch.guest, False
+    guest, count, place, differs = batch.guest, len(batch.units), batch.place, False
     for name in ways if guest is not None else (lane.way,):
         try:
             with quiet():
                 gradients = ways[name](batch.cotangents(sides[0]))
         except Exception:  # noqa: BLE001, S112  another way, or the rows, get their say
             continue
-        laid = _Laid(sides[1], gradients, len(batch.units) + batch.behind)
-        behind = laid.rows(len(batch.units), batch.behind)
+        laid = _Laid(sides[1], gradients, count + batch.behind)
+        behind = laid.rows(count, batch.behind)
         if guest is None:
             return _Found(laid, behind)
-        if agree(behind[batch.place], guest.result, max(lane.roundoff, guest.roundoff)):
+        if agree(behind[place], guest.result, max(lane.roundoff, guest.roundoff)):
             lane.batched, lane.way = True, name
-            return _Found(laid, np.delete(behind, batch.place, axis=0) if batch.place else behind[1:])
+            return _Found(laid, np.delete(behind, place, axis=0) if place else behind[1:])
         differs = True
     if differs:
         lane.refuse("a batch disagrees with a single call")

@@ -29,7 +29,7 @@ class Graph:
     def nodes(self) -> tuple[Any, ...]:
         return tuple(nodes(self.values))
 
-    @cached_property
+    @property
     def any_graph(self) -> bool:
         """Whether autograd connects any value with the points."""
         return any(value.requires_grad for value in self.values)

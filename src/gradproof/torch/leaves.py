@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,9 +26,9 @@ class Layout:
     @classmethod
     def of(cls, named: Sequence[tuple[str, torch.Tensor]]) -> Layout:
         return cls(
-            leaves([(path, tuple(tensor.shape), dtype_name(tensor.dtype)) for path, tensor in named]),
-            tuple(tensor.dtype for _, tensor in named),
-            tuple(tensor.device for _, tensor in named),
+            leaves([(path, tensor.shape, dtype_name(tensor.dtype)) for path, tensor in named]),
+            tuple([tensor.dtype for _, tensor in named]),
+            tuple([tensor.device for _, tensor in named]),
         )
 
     @property
@@ -81,6 +82,7 @@ def _made(part: Array, shape: tuple[int, ...], dtype: torch.dtype, device: torch
     return tensor
 
 
+@functools.cache
 def dtype_name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 

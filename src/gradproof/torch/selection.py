@@ -14,19 +14,18 @@ from gradproof.torch.leaves import differentiable
 
 def chosen(arguments: Sequence[tuple[str, Any]], params: Sequence[tuple[str, Any]], wrt: object) -> frozenset[str]:
     """The paths to differentiate, among arguments and parameters."""
-    floating = [(path, tensor) for path, tensor in (*arguments, *params) if differentiable(tensor)]
+    given = {path: value for path, value in arguments if differentiable(value)}
+    own = {path: tensor for path, tensor in params if differentiable(tensor)}
     if wrt is not None:
-        return matching(wrt, [path for path, _ in floating])
+        return matching(wrt, [*given, *own])
     for path, value in arguments:
-        if isinstance(value, torch.Tensor) and value.requires_grad and not differentiable(value):
+        if path not in given and isinstance(value, torch.Tensor) and value.requires_grad:
             raise UsageError(
                 f"{path} requires grad but is {kind_of(value)}, which has no coordinates; build it inside of a "
                 "function of ordinary tensors: gradproof.check(lambda a, b: fn(build([a, b])), (a, b))"
             )
-    wanted = [path for path, tensor in arguments if differentiable(tensor) and tensor.requires_grad]
-    if not wanted:
-        wanted = [path for path, tensor in arguments if differentiable(tensor)]
-    wanted += [path for path, tensor in params if differentiable(tensor) and tensor.requires_grad]
+    wanted = [path for path, value in given.items() if value.requires_grad] or list(given)
+    wanted += [path for path, tensor in own.items() if tensor.requires_grad]
     if not wanted:
         raise UsageError(
             f"no floating or complex tensor among the arguments ({kinds_of(arguments)}), so there is nothing to "

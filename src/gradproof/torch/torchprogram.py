@@ -248,7 +248,7 @@ class TorchProgram:
     def _reverse_many(self, batching: Batching, cotangents: Sequence[torch.Tensor]) -> Sequence[torch.Tensor | None]:
         graph = self.graph
         gradients = reverse(graph.values, graph.points, cotangents, batching=batching)
-        self.tally.pulls += len(cotangents[0])
+        self.tally.pulls += cotangents[0].shape[0]
         return self.call.forms.gradients(gradients)
 
     def _pull_each(self, rows: Array, into: Array) -> None:
