@@ -10,8 +10,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from gradproof.errors import GradcheckError
 from gradproof.program import pull_every
 from gradproof.torch.adapter import program_of
+from gradproof.torch.dropin import gradcheck
 from gradproof.torch.torchprogram import TorchProgram
 
 
@@ -132,9 +134,39 @@ class Deciding(Doubled):
         return 2 * grad if float(grad.abs().max()) > -1.0 else grad
 
 
+class DecidingByRow(Deciding):
+    """The same with a rule for batches of its own: its backward runs outside of them."""
+
+    @staticmethod
+    def forward(x: Tensor) -> Tensor:  # type: ignore[override]
+        return 2 * x
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor], output: Tensor) -> None:
+        ctx.shape = output.shape
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int], x: Tensor) -> tuple[Tensor, int]:
+        return DecidingByRow.apply(x.movedim(in_dims[0], 0)), 0  # type: ignore[no-untyped-call]
+
+
+class OtherInRows(DecidingByRow):
+    """Its backward is another one for a batch: what a batch says is not what the user gets."""
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        return Deciding.backward(ctx, grad) * (1.0 if grad.dim() == 1 else 1.01)
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int], x: Tensor) -> tuple[Tensor, int]:
+        return OtherInRows.apply(x.movedim(in_dims[0], 0)), 0  # type: ignore[no-untyped-call]
+
+
 @pytest.mark.parametrize(
     ("fn", "note"),
     [
+        (DecidingByRow.apply, "pull: vmap"),
+        (OtherInRows.apply, "pull: one by one, because a batch disagrees with a single call"),
         (lambda x: x.cumsum(0), "pull: batched"),
         (CallsDoubled.apply, "pull: batched by autograd"),
         (Deciding.apply, "pull: one by one, because a batch raised RuntimeError"),
@@ -148,3 +180,31 @@ def test_the_best_way_that_works_is_taken(fn: Callable[..., Any], note: str) -> 
     expected = np.stack([program.pull(row[None])[0] for row in np.eye(12)], axis=1)
     np.testing.assert_array_equal(jacobian, expected)
     assert any(said == note or said.startswith(f"{note}:") for said in program.notes), program.notes
+
+
+def test_second_derivatives_of_a_decomposition_are_pulled_in_one_batch() -> None:
+    """The reverse pass of a complex svd asks a question that no batching rule answers."""
+    program = program_of(lambda a: torch.linalg.svd(a).S, draw(3, 3, dtype=torch.complex128))
+    gradient = program.gradient(np.linspace(1.0, 2.0, 3))
+    gradient.pull(np.linspace(1.0, 2.0, 18)[None])
+    jacobian = pull_every(gradient, np.ones((1, 18))).jacobian
+    expected = np.stack([gradient.pull(row[None])[0] for row in np.eye(18)], axis=1)
+    np.testing.assert_allclose(jacobian, expected, atol=1e-12)
+    assert "pull: vmap" in gradient.notes
+
+
+def test_a_function_that_draws_is_not_pulled_by_copies_of_its_point() -> None:
+    def fn(x: Tensor) -> Tensor:
+        return DecidingByRow.apply(x) * torch.rand(())  # type: ignore[no-untyped-call, no-any-return]
+
+    program = program_of(fn, draw(12))
+    program.pull(np.linspace(1.0, 2.0, 12)[None])
+    pull_every(program, np.ones((1, 12)))
+    assert "pull: vmap" not in program.notes
+
+
+def test_that_does_not_count_as_a_batched_backward() -> None:
+    x = draw(12).requires_grad_()
+    assert gradcheck(DecidingByRow.apply, (x,))
+    with pytest.raises(GradcheckError, match="batched gradient"):
+        gradcheck(DecidingByRow.apply, (x,), check_batched_grad=True)

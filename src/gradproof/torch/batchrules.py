@@ -75,8 +75,12 @@ def at_once_in_autograd(fn: Verb, rows: Rows) -> list[Any]:
         inner._C._vmapmode_decrement_nesting()
 
 
-# For reverse passes, the best first.
-REVERSE: Mapping[str, Batching] = {"batched": reverse_at_once, "batched by autograd": at_once_in_autograd}
+# For reverse passes, the best first. The last is none: a batch of copies of the point, which one pass serves as it is.
+REVERSE: Mapping[str, Batching | None] = {
+    "batched": reverse_at_once,
+    "batched by autograd": at_once_in_autograd,
+    "vmap": None,
+}
 
 
 def _through(batching: Callable[..., Any], fn: Verb, rows: Rows) -> list[Any]:

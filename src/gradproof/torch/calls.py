@@ -127,9 +127,7 @@ class UserCall:
 
     def point(self) -> Array:
         """The coordinates of the user's own arguments."""
-        point = np.empty(self.inputs.size)
-        self.inputs.write([tensor for _, tensor in self._start], point)
-        return point
+        return self.inputs.vector([tensor for _, tensor in self._start])
 
     def widened(self) -> UserCall | None:
         """The same call on float64 and complex128 copies of all floating tensors; None if they are that already."""

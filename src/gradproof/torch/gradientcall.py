@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
 import torch
 
 from gradproof.program import Array, Skipped, leaves
@@ -42,9 +41,8 @@ class GradientCall:
 
     def point(self, inner: Array) -> Array:
         """Where the inner call is at its own point, and the cotangents are those that were given."""
-        point = np.empty(self.inputs.size)
         chosen = [one for one in self.cotangents or () if one is not None and one.requires_grad]
-        self.inputs.write([*(None for _ in range(self._count)), *chosen], point)
+        point = self.inputs.vector([*(None for _ in range(self._count)), *chosen])
         point[: inner.size] = inner
         return point
 

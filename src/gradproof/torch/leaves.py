@@ -64,6 +64,12 @@ class Layout:
             part = into[..., leaf.span]
             part[...] = 0.0 if tensor is None else numbers(tensor).reshape(part.shape)
 
+    def vector(self, tensors: Sequence[torch.Tensor | None]) -> Array:
+        """One tensor for each leaf, or None for zeros -> a vector of its own."""
+        result = np.empty(self.size)
+        self.write(tensors, result)
+        return result
+
 
 def _as_here(dtype: torch.dtype, device: torch.device) -> bool:
     """Whether such a tensor is what coordinates are on this side."""

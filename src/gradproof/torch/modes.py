@@ -55,6 +55,19 @@ def reverse(
         raise
 
 
+def reverse_copies(
+    run: Callable[[Sequence[torch.Tensor]], Sequence[torch.Tensor]],
+    points: Sequence[torch.Tensor],
+    cotangents: Sequence[torch.Tensor],
+) -> list[torch.Tensor | None]:
+    """The same for a batch of w, each with a copy of the point: an operator whose reverse pass has no batching rule may
+    have one of its own. `run` runs a batch, in which rows are independent: one reverse pass serves all."""
+    with ByRules(), torch.enable_grad():
+        copies = [one.detach().expand(cotangents[0].shape[0], *one.shape).clone().requires_grad_() for one in points]
+        values = run([one.clone() for one in copies])  # the function may overwrite what it gets
+    return reverse(values, copies, cotangents, retain_graph=False)
+
+
 def gradients_of(
     values: Sequence[torch.Tensor],
     points: Sequence[torch.Tensor],

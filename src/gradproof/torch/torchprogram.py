@@ -12,14 +12,14 @@ import torch
 from gradproof.batching import ELEMENTS, Known, Lane, Way, Work, outside
 from gradproof.errors import Unsupported, first_line
 from gradproof.program import Array, Every, Leaf, Skipped, Tally, read_only
-from gradproof.torch.batchrules import REVERSE, Batching
+from gradproof.torch.batchrules import REVERSE, Batching, Rows
 from gradproof.torch.calls import Call, UserCall, double
 from gradproof.torch.every import whole
 from gradproof.torch.gradientcall import GradientCall
 from gradproof.torch.graph import Graph, forwardless, trace
 from gradproof.torch.leaves import is_strided, rows_of
 from gradproof.torch.looping import evaluate_each, gives
-from gradproof.torch.modes import forward, forward_along, reverse, unsupported_in_double
+from gradproof.torch.modes import forward, forward_along, reverse, reverse_copies, unsupported_in_double
 from gradproof.torch.purity import Modes, Purity, move_on, streams
 from gradproof.torch.widening import in_double
 
@@ -52,15 +52,14 @@ class TorchProgram:
             self._trace()
             self._streams = streams(call.inputs.devices) if self.whole.moved() else ()
         self.draws = bool(self._streams)
+        self._reversals = {name: by for name, by in REVERSE.items() if by or not self.draws}
         if not self.draws:
             self.scope, self._shield = Modes(call.modules, call.reading), nullcontext()
         self.inputs: tuple[Leaf, ...] = call.inputs.leaves
         self.outputs: tuple[Leaf, ...] = call.outputs.leaves
         self.skipped: tuple[Skipped, ...] = call.skipped
-        value = np.empty(call.outputs.size)
-        call.outputs.write(self.traced.values, value)
         self.point = read_only(point)
-        self.value = read_only(value)
+        self.value = read_only(value := call.outputs.vector(self.traced.values))
         most = max(1, ELEMENTS // max(1, point.size + value.size))
         roundoff = max(call.inputs.roundoff, call.outputs.roundoff)
         self._lanes = {
@@ -81,15 +80,14 @@ class TorchProgram:
 
     def remember(self, cotangent: Array, gradients: Sequence[torch.Tensor | None]) -> None:
         """Somebody has pulled a cotangent of all outputs alone: nobody else needs to."""
-        result = np.empty(self._point.size)
-        self.call.inputs.write(self.call.forms.gradients(gradients), result)
+        result = self.call.inputs.vector(self.call.forms.gradients(gradients))
         self.pulled_alone = (cotangent, result)
         self._lanes["pull"].remember(cotangent[None], result[None])
 
     @property
     def pulled_twice(self) -> bool:
-        """Whether it was pulled again in a batch that agrees with it to the last digits."""
-        return self.known is not None and self._lanes["pull"].batched is True
+        """Whether it was pulled again in a batched pass that agrees with it to the last digits."""
+        return self.known is not None and self._reversals.get(self._lanes["pull"].way) is not None
 
     @property
     def graph(self) -> Graph:
@@ -148,7 +146,7 @@ class TorchProgram:
         self._refuse_dead_ends()
         with self.scope:
             move_on(self._streams)
-            ways = tuple(Way(name, partial(self._pull_many, by)) for name, by in REVERSE.items())
+            ways = tuple(Way(name, partial(self._pull_many, by)) for name, by in self._reversals.items())
             self._lanes["pull"].run(rows, result, Work(ways, self._pull_each, self._shield))
         self._lanes["pull"].remember(rows, result)
         return result
@@ -160,7 +158,7 @@ class TorchProgram:
         with self.scope:
             move_on(self._streams)
             rows = rows_of(more, self.value.size)
-            ways = {name: partial(self._reverse_many, by) for name, by in REVERSE.items()}
+            ways = {name: partial(self._reverse_many, by) for name, by in self._reversals.items()}
             return whole(self._lanes["pull"], ways, (self.call.outputs, self.call.inputs), rows)
 
     def push(self, tangents: Array) -> Array:
@@ -242,12 +240,16 @@ class TorchProgram:
             self._quiet = gives(self.call, self._point, min(2, self._lanes["values"].most), self.value, value)
         return self._quiet
 
-    def _pull_many(self, batching: Batching, rows: Array, into: Array) -> None:
+    def _pull_many(self, batching: Batching | None, rows: Array, into: Array) -> None:
         self.call.inputs.write(self._reverse_many(batching, self.call.outputs.tensors(rows)), into)
 
-    def _reverse_many(self, batching: Batching, cotangents: Sequence[torch.Tensor]) -> Sequence[torch.Tensor | None]:
-        graph = self.graph
-        gradients = reverse(graph.values, graph.points, cotangents, batching=batching)
+    def _reverse_many(self, batching: Batching | None, cotangents: Rows) -> Sequence[torch.Tensor | None]:
+        if batching is None:
+            gradients = reverse_copies(self.call.many, self.traced.points, cotangents)
+            self.tally.evaluations += cotangents[0].shape[0]
+        else:
+            graph = self.graph
+            gradients = reverse(graph.values, graph.points, cotangents, batching=batching)
         self.tally.pulls += cotangents[0].shape[0]
         return self.call.forms.gradients(gradients)
 
