@@ -22,7 +22,8 @@ from gradproof.contracts.linear import SIZES, combination, loudness, mixed
 from gradproof.evidence.forward import sizes
 from gradproof.evidence.gathered import Gathered, Task
 from gradproof.evidence.groups import Groups, groups_of
-from gradproof.evidence.together import Held, Moves, drawn_lengths, hold, resolves
+from gradproof.evidence.lengths import drawn_lengths
+from gradproof.evidence.together import Held, Moves, hold, resolves
 from gradproof.norms import rms
 from gradproof.precision import DOUBLE, coarsest
 from gradproof.program import Array, Leaf, Spot, pulled_of
@@ -188,7 +189,8 @@ def _cotangents(task: Task, output: Leaf) -> Iterator[Array]:
 def _gathered(task: Task, moves: _Scaled, along: Array, held: Held) -> Gathered:
     """The numbers of a comparison are, of every group, the sum that is farthest off."""
     factors, groups = moves.factors, moves.groups
-    found = Table(along, held.seen.slope * factors, held.seen.bar(held.size) * factors, 2.0 * held.granted * factors)
+    bar = np.maximum(held.seen.bar(held.size), held.unseen)
+    found = Table(along, held.seen.slope * factors, bar * factors, 2.0 * held.granted * factors)
     least, norms = groups.least(moves.amounts), groups.norms(moves.amounts)
     comparisons = []
     worst, relative = 0.0, 0.0

@@ -12,6 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from gradproof.agreement import Mask
 from gradproof.precision import DOUBLE, of
 from gradproof.program import Array, Indices, Leaf
 from gradproof.reference.steps import finely_signed
@@ -33,6 +34,7 @@ class Groups:
     leaves: Sequence[Leaf]
     spans: Sequence[slice]
     of: Indices
+    linear: Sequence[bool]  # of each leaf: whether the program should be linear in it
 
     @property
     def count(self) -> int:
@@ -49,6 +51,12 @@ class Groups:
             rows, some = np.zeros((min(many, self.count - first), size)), order[start:stop]
             rows[self.of[some] - first, some] = amounts[some]
             yield rows
+
+    def some_rows(self, amounts: Array, chosen: Indices) -> Iterator[Array]:
+        """The same for some groups, in order."""
+        many = max(1, NUMBERS // max(self.of.size, 1))
+        for first in range(0, chosen.size, many):
+            yield np.where(self.of == chosen[first : first + many, None], amounts, 0.0)
 
     def sums(self, amounts: Array, jacobian: Array) -> Array:
         """What a Jacobian (N, M) makes of these rows, (groups, M)."""
@@ -68,6 +76,10 @@ class Groups:
             for first in range(own):
                 result[span.start + first] = sizes[leaf.start + first : leaf.stop : own].min()
         return result
+
+    def straight(self) -> Mask:
+        """Of each group, whether the program should be linear in it, (groups,)."""
+        return np.repeat(np.array(self.linear, dtype=bool), [span.stop - span.start for span in self.spans])
 
     def crowds(self) -> Array:
         """How many times as large as usual each group is, (groups,); at least one."""
@@ -89,13 +101,14 @@ class Groups:
 def groups_of(leaves: Sequence[Leaf], linear: int = LINEAR) -> Groups:
     """In leaves where the program should be linear, up to so many together. Nobody trusts that: see `together`."""
     groups, spans, count = np.empty(leaves[-1].stop, dtype=np.intp), [], 0
-    for leaf in leaves:
-        members = linear if is_linear(leaf) else MEMBERS
+    straight = [linear > MEMBERS and is_linear(leaf) for leaf in leaves]
+    for leaf, is_straight in zip(leaves, straight, strict=True):
+        members = linear if is_straight else MEMBERS
         own = max(min(leaf.size, LEAST), -(-leaf.size // members))
         groups[leaf.span] = count + np.arange(leaf.size) % max(own, 1)
         spans.append(slice(count, count + own))
         count += own
-    return Groups(leaves, spans, groups)
+    return Groups(leaves, spans, groups, straight)
 
 
 def is_linear(leaf: Leaf) -> bool:

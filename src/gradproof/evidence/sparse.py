@@ -18,9 +18,9 @@ from gradproof.evidence.blame import NOBODY, Group, blamed
 from gradproof.evidence.colouring import Grouping
 from gradproof.evidence.gathered import Gathered, Task
 from gradproof.evidence.glanced import enough
+from gradproof.evidence.lengths import group_lengths
 from gradproof.evidence.named import Blamed, Court, Suspects
 from gradproof.evidence.scales import rounding, unimportant_changes
-from gradproof.evidence.together import group_lengths
 from gradproof.evidence.wording import kink_remark
 from gradproof.norms import largest, rms
 from gradproof.program import Array, Indices, Leaf, Stored, leaf_at

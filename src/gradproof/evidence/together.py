@@ -9,7 +9,8 @@ it is missing, every column of the group is looked at by itself.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,18 +20,16 @@ from gradproof.evidence.alone import glance_at_columns
 from gradproof.evidence.gathered import Task, distinct
 from gradproof.evidence.glanced import NONE, Glanced, enough, strictness_of
 from gradproof.evidence.groups import MEMBERS, Groups, groups_of
+from gradproof.evidence.lengths import better_lengths, drawn_lengths
 from gradproof.evidence.scales import block_scales
 from gradproof.norms import rms
 from gradproof.program import Array, Indices
 from gradproof.reference.field import Field
 from gradproof.reference.glance import BENT_BY_ROUNDING, SUSPICIOUS, Glance, glance, joined
 from gradproof.reference.stencil import FLOOR_FACTOR
-from gradproof.reference.steps import finely_signed
 
 # Groups must be this many times fewer than inputs to be worth while.
 SAVING = 2
-# Inputs that move together move by steps that differ at most by this factor.
-DISPARITY = 32.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,20 +67,23 @@ def glance_together(task: Task, field: Field, analytic: dict[str, Array]) -> Tog
         return None
     scales = block_scales(task, analytic)
     found = _together(task, field, analytic, groups, scales)
-    if not found.sure[groups.crowds() > 1].all():
+    if not found.sure[groups.straight()].all():
         groups = groups_of(task.program.inputs, MEMBERS)
         if SAVING * groups.count > task.steps.size:
             return None
         found = _together(task, field, analytic, groups, scales)
+    if not found.sure.all():
+        found = _again(task, field, analytic, groups, found)
     return found.seen if found.sure.all() else _taken_apart(task, field, analytic, found)
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What was seen, and which groups leave no doubt (k,)."""
+    """What was seen, which groups leave no doubt (k,), and how they came by it."""
 
     seen: Together
     sure: Mask
+    held: Held
 
 
 def _together(task: Task, field: Field, analytic: dict[str, Array], groups: Groups, scales: dict[str, Array]) -> _Found:
@@ -89,7 +91,25 @@ def _together(task: Task, field: Field, analytic: dict[str, Array], groups: Grou
     held = hold(task, field, Moves(groups, lengths), [groups.sums(lengths, one) for one in distinct(analytic)], scales)
     claimed, agree = next(iter(analytic.values())), held.seen.strictness.agree
     seen = Together(task.program.inputs, lengths, agree, scales, NONE, claimed, groups.of, held.beyond, held.unseen)
-    return _Found(seen, np.asarray(held.agreed.all(axis=1)))
+    return _Found(seen, np.asarray(held.agreed.all(axis=1)), held)
+
+
+def _again(task: Task, field: Field, analytic: dict[str, Array], groups: Groups, found: _Found) -> _Found:
+    """The groups that leave a doubt once more, over lengths that leave less to truncation, or to rounding, if there are
+    such: two evaluations, where to take them apart takes two for each of their inputs."""
+    doubted = np.flatnonzero(~found.sure)
+    shifts = np.zeros(groups.count, dtype=np.intp)
+    shifts[doubted] = better_lengths(*found.held.shares(doubted))
+    chosen = np.flatnonzero(shifts)
+    if not chosen.size:
+        return found
+    seen, lengths = found.seen, np.ldexp(found.seen.lengths, shifts[groups.of])
+    claims = [groups.sums(lengths, one)[chosen] for one in distinct(analytic)]
+    held = hold(task, field, Moves(groups, lengths, chosen=chosen), claims, seen.scales)
+    beyond, unseen, sure = seen.beyond.copy(), seen.unseen.copy(), found.sure.copy()
+    beyond[chosen], unseen[chosen], sure[chosen] = held.beyond, held.unseen, held.agreed.all(axis=1)
+    agree = max(seen.agree, held.seen.strictness.agree)
+    return replace(found, seen=replace(seen, lengths=lengths, agree=agree, beyond=beyond, unseen=unseen), sure=sure)
 
 
 def resolves(task: Task) -> bool:
@@ -99,16 +119,27 @@ def resolves(task: Task) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Moves:
-    """Groups of inputs, and how far each input moves (N,)."""
+    """Groups of inputs, and how far each input moves (N,); maybe only some of the groups."""
 
     groups: Groups
     lengths: Array
+    chosen: Indices | None = dataclasses.field(default=None, kw_only=True)
+
+    def rows(self) -> Iterator[Array]:
+        if self.chosen is None:
+            return self.groups.rows(self.lengths)
+        return self.groups.some_rows(self.lengths, self.chosen)
+
+    def of(self, each: Array) -> Array:
+        """What belongs to these groups, of what belongs to all."""
+        return each if self.chosen is None else each[self.chosen]
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
     """What was seen, and `size` (k, M), which it is judged by; where that leaves no doubt about what is claimed; what
-    was seen beyond the first claim, what an entry could be off by, and half of what it may be."""
+    was seen beyond the first claim, what an entry could be off by, and half of what it may be; what the sides may
+    differ by, and what rounding may add to that (M,)."""
 
     seen: Glance
     size: Array
@@ -116,30 +147,50 @@ class Held:
     beyond: Array
     unseen: Array
     granted: Array
+    allowed: Array
+    floor: Array
+
+    def shares(self, rows: Indices) -> tuple[Array, Array]:
+        """Of these groups, truncation and rounding as a share of what there may be of them: see `better_lengths`. What
+        bends has more than that of the first, whatever its length."""
+        granted, seen = self.granted[rows], self.seen
+        apart = np.maximum(self.unseen[rows] - 2 * seen.floor, 0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = np.maximum(apart / self.allowed[rows], apart / granted)
+            share[seen.bend[rows] > SUSPICIOUS * self.size[rows] + BENT_BY_ROUNDING * self.floor] = np.inf
+            return share.max(axis=1), np.asarray((seen.floor / granted).max(axis=1))
 
 
 def hold(task: Task, field: Field, moves: Moves, claims: Sequence[Array], scales: dict[str, Array]) -> Held:
     """Move the inputs of each group together, and hold what is `claimed` (k, M) of the changes against them. `scales`
     are those of `block_scales`."""
     groups, lengths = moves.groups, moves.lengths
-    seen = joined([glance(field, rows, strictness_of(task)) for rows in groups.rows(lengths)])
-    scale = np.empty_like(seen.slope)
+    seen = joined([glance(field, rows, strictness_of(task)) for rows in moves.rows()])
+    scale = np.empty((groups.count, seen.slope.shape[1]))
     for leaf, span in zip(groups.leaves, groups.spans, strict=True):
         scale[span] = scales[leaf.path]
-    size = np.maximum(np.abs(seen.slope), scale * groups.norms(lengths)[:, None])
-    size /= np.sqrt(groups.crowds())[:, None]  # that of a usual group: no entry is to be overlooked in a larger one
+    scale = moves.of(scale)
+    size = np.maximum(np.abs(seen.slope), scale * moves.of(groups.norms(lengths))[:, None])
+    # That of a usual group: no entry is to be overlooked in a larger one.
+    size /= np.sqrt(moves.of(groups.crowds()))[:, None]
     beyond = [seen.slope - claimed for claimed in claims]
     apart = np.abs(beyond[0])
     for other in beyond[1:]:
         np.maximum(apart, np.abs(other), out=apart)
     floor = _floor(task, seen)
-    agreed = apart <= seen.strictness.agree * size + floor
+    allowed = seen.strictness.agree * size + floor
+    agreed = apart <= allowed
     agreed &= seen.bend <= SUSPICIOUS * size + BENT_BY_ROUNDING * floor
     unseen = apart + seen.floor
-    least = groups.least(lengths)[:, None]
+    least = moves.of(groups.least(lengths))[:, None]
     granted = enough(task, np.zeros(unseen.shape), least, scale)
-    agreed &= seen.strictness.agree * scale * least + unseen <= granted
-    return Held(seen, size, agreed, beyond[0], unseen, granted)
+    narrow = seen.strictness.agree * scale * least + unseen <= granted
+    if not narrow.all():
+        # Large entries beside a tolerance that is not: what counts is how closely they do agree, not how they have to.
+        seen = replace(seen, strictness=seen.strictness.closest())
+        narrow = seen.strictness.agree * scale * least + unseen <= granted
+    agreed &= narrow
+    return Held(seen, size, agreed, beyond[0], unseen, granted, allowed, floor)
 
 
 def _taken_apart(task: Task, field: Field, analytic: dict[str, Array], doubted: _Found) -> Together | None:
@@ -173,24 +224,3 @@ def _floor(task: Task, seen: Glance) -> Array:
     for output in task.program.outputs:
         np.maximum(floor[output.span], rms(floor[output.span]), out=floor[output.span])
     return floor
-
-
-def drawn_lengths(task: Task, groups: Groups) -> Array:
-    """The same, so that all of a group together move about as far as a single one would; where nothing bends, each by
-    itself does."""
-    lengths = group_lengths(task)
-    for leaf, span in zip(groups.leaves, groups.spans, strict=True):
-        members = leaf.size // max(span.stop - span.start, 1)
-        if members <= MEMBERS:
-            lengths[leaf.span] *= 2.0 ** -(members.bit_length() // 2)
-    return lengths
-
-
-def group_lengths(task: Task) -> Array:
-    """How far each input moves when it moves together with others: different, signed amounts."""
-    lengths = finely_signed(task.generator, task.steps.size)
-    for leaf in task.program.inputs:
-        # The smallest step of a group must resolve entries that are claimed to be zero, above the noise of all outputs.
-        steps = task.steps[leaf.span]
-        lengths[leaf.span] *= np.maximum(steps, steps.max(initial=0.0) / DISPARITY)
-    return lengths

@@ -33,6 +33,10 @@ class Strictness:
         """Strict as far as a gradient in a format of this roundoff can agree with a numeric side in double."""
         return self if self.agree >= ROUNDINGS * roundoff else Strictness(ROUNDINGS * roundoff, self.bend)
 
+    def closest(self) -> Strictness:
+        """As strict as rounding lets anything be."""
+        return Strictness(ROUNDINGS * precision.DOUBLE.roundoff, self.bend)
+
     def within(self, tolerance: float) -> Strictness:
         """Strict enough for a narrow tolerance too."""
         return self if not tolerance or self.agree <= 0.1 * tolerance else Strictness(0.1 * tolerance, self.bend)
