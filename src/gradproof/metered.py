@@ -12,6 +12,7 @@ from gradproof.program import (
     Array,
     ComplexArray,
     Every,
+    Leaf,
     Offers,
     alone_of,
     draws_of,
@@ -31,14 +32,18 @@ class Metered(Wrapped):
     budget: Budget
     started: float = field(default_factory=time.perf_counter)
     terms: tuple[float, ...] = ()  # see `sizes`
+
+    # As `inner` has them, which never change, and are asked for all the time.
+    inputs: tuple[Leaf, ...] = field(init=False)
+    outputs: tuple[Leaf, ...] = field(init=False)
+    point: Array = field(init=False)
+    value: Array = field(init=False)
     form: Precision = field(init=False)  # see `precision`
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "form", coarsest(self.inner.inputs + self.inner.outputs))
-
-    @property
-    def value(self) -> Array:
-        return self.inner.value
+        for name in ("inputs", "outputs", "point", "value"):
+            object.__setattr__(self, name, getattr(self.inner, name))
+        object.__setattr__(self, "form", coarsest(self.inputs + self.outputs))
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -57,10 +57,11 @@ def _block() -> bytes:
     generator = np.random.get_bit_generator()  # type: ignore[attr-defined]
     if type(generator) is not np.random.MT19937:
         return b""
-    found: bytes = _memory(generator.ctypes.state_address).raw
+    found: bytes = _memory(generator).raw
     return found
 
 
 @functools.lru_cache(maxsize=1)
-def _memory(address: int) -> Any:
-    return (ctypes.c_char * _BLOCK).from_address(address)
+def _memory(generator: np.random.MT19937) -> Any:
+    """The generator is kept, and so its memory lives."""
+    return (ctypes.c_char * _BLOCK).from_address(generator.ctypes.state_address)

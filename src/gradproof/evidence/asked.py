@@ -39,22 +39,22 @@ def cotangents(task: Task, probes: int) -> Asked:
     count = program.value.size
     drawn = [signed(task.generator, count) for _ in range(probes)]
     quiet = loudness(program).quiet
-    both = _rounded(np.outer((1.0, quiet), mixed(count, task.generator)), outputs)
+    both = rounded(np.outer((1.0, quiet), mixed(count, task.generator)), outputs)
     if probes == 0:
         rows = both
         alike, sizes = [leaf.span for leaf in outputs], [size_of(program, leaf) for leaf in outputs]
     else:
         parts = np.vstack([restricted(one, leaf.span) for one in drawn for leaf in outputs])
-        rows = np.vstack([_rounded(parts, outputs), both])
+        rows = np.vstack([rounded(parts, outputs), both])
         alike = _every(len(outputs), probes)
-        sizes = [_size(rows[some], program) for some in alike]
+        sizes = [size_asked(rows[some], program) for some in alike]
     units = count if probes == 0 else 0
     single = [slice(k, k + 1) for k in range(units + len(rows) - 2, units + len(rows))]
-    size = _size(both[:1], program)
+    size = size_asked(both[:1], program)
     return Asked(units, rows, (*alike, *single), (*sizes, size, abs(quiet) * size))
 
 
-def _size(cotangents: Array, program: Program) -> float:
+def size_asked(cotangents: Array, program: Program) -> float:
     """Of the values that are asked for: one that is infinite counts only where it is."""
     rows, k = np.nonzero(cotangents)
     return rms(cotangents[rows, k] * sizes_of(program)[k])
@@ -68,7 +68,7 @@ def tangents(task: Task, probes: int) -> Asked:
         return Asked(program.point.size, none, tuple(leaf.span for leaf in program.inputs))
     drawn = [signed(task.generator, program.point.size) for _ in range(probes)]
     rows = np.vstack([restricted(one, leaf.span) for one in drawn for leaf in program.inputs])
-    return Asked(0, _rounded(rows, program.inputs), tuple(_every(len(program.inputs), probes)))
+    return Asked(0, rounded(rows, program.inputs), tuple(_every(len(program.inputs), probes)))
 
 
 def _every(count: int, times: int) -> list[slice]:
@@ -76,7 +76,7 @@ def _every(count: int, times: int) -> list[slice]:
     return [slice(k, count * times, count) for k in range(count)]
 
 
-def _rounded(rows: Array, leaves: tuple[Leaf, ...]) -> Array:
+def rounded(rows: Array, leaves: tuple[Leaf, ...]) -> Array:
     for leaf in leaves:
         rows[:, leaf.span] = of(leaf.dtype).round(rows[:, leaf.span])
     return rows

@@ -27,10 +27,6 @@ class Block:
     def where(self) -> tuple[slice, slice]:
         return self.rows, self.columns
 
-    def moved_up(self, count: int) -> Block:
-        """The same where there are fewer rows before it."""
-        return Block(slice(self.rows.start - count, self.rows.stop - count), self.columns, self.least)
-
 
 @dataclass(frozen=True)
 class Sides:

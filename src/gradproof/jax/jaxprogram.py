@@ -63,7 +63,7 @@ class JaxProgram:
         self._plain = plain
         self._no_push: Unsupported | None = None
         with scope:
-            self._runs = Runs(call, point, tally, Shelf(call, scope.width), plain)
+            self._runs = Runs(call, point, tally, Shelf(call, scope.width), plain, scope)
             values = self._runs.first()
             draws = scope.moved()
         self.tally.evaluations += 1
@@ -108,13 +108,13 @@ class JaxProgram:
 
     @property
     def batched(self) -> bool:
-        return self._lanes["values"].works(self.point, self.value.size, self._runs.values(self.scope))
+        return self._lanes["values"].works(self.point, self.value.size, self._runs.values)
 
     def values(self, points: Array) -> Array:
         rows = rows_of(points, self.point.size)
         result = np.empty((len(rows), self.value.size))
         with self.scope:
-            self._lanes["values"].run(rows, result, self._runs.values(self.scope))
+            self._lanes["values"].run(rows, result, self._runs.values)
         return result
 
     def repeated_value(self) -> Array:
@@ -141,7 +141,7 @@ class JaxProgram:
         rows = rows_of(cotangents, self.value.size)
         result = np.empty((len(rows), self.point.size))
         with self.scope:
-            self._lanes["pull"].run(rows, result, self._runs.pulls(self.scope))
+            self._lanes["pull"].run(rows, result, self._runs.pulls)
         self._lanes["pull"].remember(rows, result)
         return result
 
@@ -152,7 +152,7 @@ class JaxProgram:
             raise frameless(self._no_push)
         try:
             with self.scope:
-                self._lanes["push"].run(rows, result, self._runs.pushes(self.scope))
+                self._lanes["push"].run(rows, result, self._runs.pushes)
         except Unsupported as unsupported:
             self._no_push = frameless(unsupported)
             raise

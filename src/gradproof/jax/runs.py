@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from functools import cached_property, partial
 from itertools import islice
 from typing import Literal
@@ -15,8 +14,9 @@ from gradproof.batching import Work, agree
 from gradproof.errors import OutputsChanged, Unsupported
 from gradproof.jax.calls import Call, Reversed
 from gradproof.jax.families import Family, Shelf
-from gradproof.jax.leaves import Arrays, as_array
+from gradproof.jax.leaves import Arrays, Layout, as_array
 from gradproof.jax.recipes import Recipe
+from gradproof.jax.scope import Scope
 from gradproof.program import Array, Every, Tally, with_units
 
 # `"familiar"`: at the point eagerly; elsewhere, and derivatives, compiled, if JAX sees all that the function does.
@@ -35,28 +35,39 @@ class Runs:
     derivative must bring along.
     """
 
-    def __init__(self, call: Call, point: Array, tally: Tally, shelf: Shelf, plain: Plain) -> None:
+    def __init__(self, call: Call, point: Array, tally: Tally, shelf: Shelf, plain: Plain, scope: Scope) -> None:
         self.call = call
+        self.inputs = call.inputs
         self.shelf = shelf
         self.point: Arrays = call.inputs.plain(point)
         self.raised: Exception | None = None  # by the function, at a perturbed point
         self.value: Array | None = None
         self.primals: dict[str, Array] = {}  # by mode: the value that came along with the derivative
         self._tally = tally
+        self._scope = scope
         self._arrays: Arrays | None = None
         self._plain: Plain = plain
         self._brought: dict[str, Family] = {}  # by mode: what has been seen to bring the value along
 
-    def values(self, scope: AbstractContextManager[None]) -> Work:
-        return Work(
-            self.shelf.ways(self.values_compiled, self.call.outputs, self.values_batched), self.values_each, scope
-        )
+    @cached_property
+    def outputs(self) -> Layout:
+        """Known after the first call."""
+        return self.call.outputs
 
-    def pulls(self, scope: AbstractContextManager[None]) -> Work:
-        return Work(self.shelf.ways(self.pull_compiled, self.call.inputs, self.pull_batched), self.pull_each, scope)
+    @property
+    def values(self) -> Work:
+        ways = self.shelf.ways(self.values_compiled, self.outputs, self.values_batched)
+        return Work(ways, self.values_each, self._scope)
 
-    def pushes(self, scope: AbstractContextManager[None]) -> Work:
-        return Work(self.shelf.ways(self.push_compiled, self.call.outputs, self.push_batched), self.push_each, scope)
+    @property
+    def pulls(self) -> Work:
+        ways = self.shelf.ways(self.pull_compiled, self.inputs, self.pull_batched)
+        return Work(ways, self.pull_each, self._scope)
+
+    @property
+    def pushes(self) -> Work:
+        ways = self.shelf.ways(self.push_compiled, self.outputs, self.push_batched)
+        return Work(ways, self.push_each, self._scope)
 
     # Values.
 
@@ -121,11 +132,11 @@ class Runs:
     def _brings_value(self, values: Arrays) -> bool:
         assert self.value is not None
         brought = np.empty(self.value.shape)
-        self.call.outputs.write_single(values, brought)
-        return agree(brought, self.value, max(self.call.inputs.roundoff, self.call.outputs.roundoff))
+        self.outputs.write_single(values, brought)
+        return agree(brought, self.value, max(self.inputs.roundoff, self.outputs.roundoff))
 
     def values_each(self, rows: Array, into: Array) -> None:
-        for row, plain, target in zip(rows, self.call.inputs.singles(rows), into, strict=True):
+        for row, plain, target in zip(rows, self.inputs.singles(rows), into, strict=True):
             self._write(partial(self.one, plain), row, target)
 
     def value_again(self, point: Array, into: Array) -> None:
@@ -134,7 +145,7 @@ class Runs:
 
     def _write(self, run: Callable[[], Arrays], row: Array, target: Array) -> None:
         try:
-            self.call.outputs.write_single(run(), target)
+            self.outputs.write_single(run(), target)
         except OutputsChanged as changed:
             changed.nearby = row.copy()
             raise
@@ -145,12 +156,12 @@ class Runs:
 
     def values_compiled(self, rows: Array, more: Array) -> Arrays:
         self._tally.evaluations += len(rows)
-        values: Arrays = self.shelf.family.values(tuple(self.call.inputs.arrays(rows, more)))
+        values: Arrays = self.shelf.family.values(tuple(self.inputs.arrays(rows, more)))
         return values
 
     def values_batched(self, rows: Array, into: Array) -> None:
         run: Callable[..., Arrays] = jax.vmap(lambda *xs: tuple(self.call.run(xs)))
-        self.call.outputs.write(run(*self.call.inputs.arrays(rows)), into)
+        self.outputs.write(run(*self.inputs.arrays(rows)), into)
         self._tally.evaluations += len(rows)
 
     # Reverse mode.
@@ -162,10 +173,10 @@ class Runs:
         return found
 
     def pull_each(self, rows: Array, into: Array) -> None:
-        for some, targets in _in_flight(self.call.outputs.singles(rows), into):
+        for some, targets in _in_flight(self.outputs.singles(rows), into):
             found = [self._pull_one(cotangents) for cotangents in some]
             for one, target in zip(found, targets, strict=True):
-                self.call.inputs.write_single(one, target)
+                self.inputs.write_single(one, target)
             self._tally.pulls += len(found)
 
     def _pull_one(self, cotangents: Arrays) -> Arrays:
@@ -177,11 +188,11 @@ class Runs:
 
     def pull_compiled(self, rows: Array, more: Array) -> Arrays:
         self._tally.pulls += len(rows)
-        pulled: Arrays = self.shelf.family.pull(self.point, tuple(self.call.outputs.arrays(rows, more)))
+        pulled: Arrays = self.shelf.family.pull(self.point, tuple(self.outputs.arrays(rows, more)))
         return pulled
 
     def pull_every(self, more: Array) -> Every:
-        outputs, family = self.call.outputs, self.shelf.family
+        outputs, family = self.outputs, self.shelf.family
         if outputs.size**2 <= HANDED_OVER:
             found = family.pull_side_by_side(self.point, tuple(outputs.arrays(with_units(more))))
         else:
@@ -191,16 +202,16 @@ class Runs:
 
     def pull_batched(self, rows: Array, into: Array) -> None:
         pull: Callable[..., Arrays] = jax.vmap(lambda *ws: tuple(self._reversed.pull(ws)))
-        self.call.inputs.write(pull(*self.call.outputs.arrays(rows)), into)
+        self.inputs.write(pull(*self.outputs.arrays(rows)), into)
         self._tally.pulls += len(rows)
 
     # Forward mode.
 
     def push_each(self, rows: Array, into: Array) -> None:
-        for some, targets in _in_flight(self.call.inputs.singles(rows), into):
+        for some, targets in _in_flight(self.inputs.singles(rows), into):
             found = [self._push_one(tangents) for tangents in some]
             for one, target in zip(found, targets, strict=True):
-                self.call.outputs.write_single(one, target)
+                self.outputs.write_single(one, target)
             self._tally.pushes += len(found)
 
     def _push_one(self, tangents: Arrays) -> Arrays:
@@ -217,11 +228,11 @@ class Runs:
 
     def push_compiled(self, rows: Array, more: Array) -> Arrays:
         self._tally.pushes += len(rows)
-        pushed: Arrays = self.shelf.family.push(self.point, tuple(self.call.inputs.arrays(rows, more)))
+        pushed: Arrays = self.shelf.family.push(self.point, tuple(self.inputs.arrays(rows, more)))
         return pushed
 
     def push_every(self, more: Array) -> Every:
-        inputs, family = self.call.inputs, self.shelf.family
+        inputs, family = self.inputs, self.shelf.family
         if inputs.size**2 <= HANDED_OVER:
             found = family.push_below(self.point, tuple(inputs.arrays(with_units(more))))
         else:
@@ -231,13 +242,13 @@ class Runs:
 
     def push_batched(self, rows: Array, into: Array) -> None:
         push: Callable[..., Arrays] = jax.vmap(lambda *us: tuple(self.call.forward(self.arrays, us).tangents))
-        self.call.outputs.write(push(*self.call.inputs.arrays(rows)), into)
+        self.outputs.write(push(*self.inputs.arrays(rows)), into)
         self._tally.pushes += len(rows)
 
     def _note_primal(self, mode: str, values: Arrays) -> None:
         if mode not in self.primals:
-            self.primals[mode] = np.empty(self.call.outputs.size)
-            self.call.outputs.write_single(values, self.primals[mode])
+            self.primals[mode] = np.empty(self.outputs.size)
+            self.outputs.write_single(values, self.primals[mode])
 
 
 def _in_flight(rows: Iterator[Arrays], into: Array) -> Iterator[tuple[Iterator[Arrays], Array]]:
