@@ -115,7 +115,8 @@ class Metered(Wrapped):
         return Metered(linearized_of(self.inner), self.budget, self.started, self.terms)
 
     def widened(self) -> Metered:
-        return Metered(self.inner.widened(), self.budget, self.started, self.terms)
+        wide = self.inner.widened()
+        return self if wide is self.inner else Metered(wide, self.budget, self.started, self.terms)
 
     def affords(self, calls: int) -> bool:
         """Whether this many more calls fit; seconds are judged by what has been spent so far."""

@@ -108,7 +108,7 @@ def _again(task: Task, field: Field, analytic: dict[str, Array], groups: Groups,
     held = hold(task, field, Moves(groups, lengths, chosen=chosen), claims, seen.scales)
     beyond, unseen, sure = seen.beyond.copy(), seen.unseen.copy(), found.sure.copy()
     beyond[chosen], unseen[chosen], sure[chosen] = held.beyond, held.unseen, held.agreed.all(axis=1)
-    agree = max(seen.agree, held.seen.strictness.agree)
+    agree = min(seen.agree, held.seen.strictness.agree)  # whichever: what there was beyond it is in `unseen`
     return replace(found, seen=replace(seen, lengths=lengths, agree=agree, beyond=beyond, unseen=unseen), sure=sure)
 
 

@@ -25,6 +25,8 @@ def widest(program: Metered, generator: np.random.Generator) -> tuple[Metered, t
         wide = program.widened()
     except Unsupported as reason:
         return program, (f"the numeric side runs in {form.name} alone: {reason}",)
+    if wide is program:  # a result that is rounded, of arguments that are not: to judge it twice would tell nothing new
+        return program, (f"the numeric side runs in {form.name} alone: the arguments are float64 already",)
     other = _another(program, wide, form, generator)
     if other is not None:
         return program, (f"the numeric side runs in {form.name} alone: {other.path} is another number in float64",)
