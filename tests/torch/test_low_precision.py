@@ -261,7 +261,7 @@ def test_what_cannot_be_resolved_says_what_would_decide() -> None:
     assert check(bound_to(F32, sine(lambda x: 1.01 * x.cos())), x, tolerance=tolerance).verdict is WRONG
 
 
-@pytest.mark.parametrize("steps", [1, 8, 30, 100, 300, 1000, 3000, 10_000])
+@pytest.mark.parametrize("steps", [1, 8, 30, 100, 300, 1000, 3000, 10_000, 30_000, 100_000])
 def test_a_quantiser_in_float32_is_not_accused_of_its_zeros(steps: int) -> None:
     def quantised(x: Tensor) -> Tensor:
         return (x * steps).round() / steps
@@ -273,6 +273,41 @@ def test_a_quantiser_in_float32_is_not_accused_of_its_zeros(steps: int) -> None:
         half = check(bound_to(F32, rule(quantised, lambda g, x: 0.5 * g)), x, modes="reverse", seed=seed)
         assert half.verdict is WRONG or steps < 1000, half
         assert half.verdict in (WRONG, UNDECIDED), half
+
+
+@pytest.mark.parametrize("size", [6, 3000])
+def test_fine_stairs_in_float32_excuse_no_other_slope_than_zero(size: int) -> None:
+    def quantised(x: Tensor) -> Tensor:
+        return (x * 100_000).round() / 100_000
+
+    for seed in range(4):
+        x = 4 * draw(size, dtype=F32, seed=seed)
+        assert check(bound_to(F32, quantised), x, modes="reverse", seed=seed).verdict is UNDECIDED
+        for slope in (1.01, -1.0, 1e-3):
+            wrong = rule(quantised, lambda g, x, slope=slope: slope * g)
+            assert check(bound_to(F32, wrong), x, modes="reverse", seed=seed).verdict is WRONG
+
+
+LEFT_OVER: dict[str, Callable[[Tensor], Tensor]] = {
+    "ten": lambda x: (x + 10) - 10,
+    "a hundred": lambda x: (x + 100) - 100,
+    "three times": lambda x: 3 * ((x + 100) - 100),
+    "an exponential": lambda x: (0.01 * x).exp() - 1,
+    "a mean": lambda x: x - x.mean(),
+    "a sigmoid": lambda x: 1 - x.sigmoid(),
+    "nothing": torch.sin,
+}
+
+
+@pytest.mark.parametrize("name", LEFT_OVER)
+def test_the_stairs_of_what_cancels_in_float32_excuse_no_zero(name: str) -> None:
+    function = LEFT_OVER[name]
+    for seed in range(4):
+        x = draw(12, dtype=F32, seed=seed)
+        detached = bound_to(F32, rule(function, lambda g, x: 0 * g))
+        assert check(detached, x, modes="reverse", seed=seed).verdict is WRONG
+        assert check(detached, x, modes="reverse", seed=seed, effort=2).verdict in (WRONG, UNDECIDED)
+        assert check(bound_to(F32, function), x, modes="reverse", seed=seed).verdict in (RIGHT, UNDECIDED)
 
 
 @pytest.mark.parametrize("steps", [10.0, 1e3, 1e4, 1e5])

@@ -22,7 +22,8 @@ from gradproof.program import Array, Leaf
 from gradproof.reference.estimate import Goal, Kind
 from gradproof.reference.field import CHUNK, Field, projected
 from gradproof.reference.ladder import first_look, fresh_opinion, refine
-from gradproof.reference.surroundings import reconsidered
+from gradproof.reference.surroundings import ordinary, reconsidered
+from gradproof.reference.tread import on_tread
 from gradproof.result import Entry, Place
 
 # Effort for one suspect: evaluations after which no further entry is looked for, and how many are named at most.
@@ -164,6 +165,10 @@ def _adjudicate(task: Task, suspect: Suspect, coordinate: int, scale: float) -> 
     judgement = judge(analytic[None], numeric, tolerance[None])
     if judgement.wrong.any() and task.limits is None and coarsest(task.reference.inputs) is DOUBLE:
         numeric = reconsidered(field, coordinate, task.steps, opinion).scaled(1.0 / length)
+        judgement = judge(analytic[None], numeric, tolerance[None])
+    elif judgement.wrong.any() and task.limits is None and not analytic.any() and ordinary(numeric.kind).all():
+        level = on_tread(task.reference, field, coordinate, numeric.value[0])
+        numeric.bar[0] = np.where(level, np.maximum(numeric.bar[0], np.abs(numeric.value[0])), numeric.bar[0])
         judgement = judge(analytic[None], numeric, tolerance[None])
     entry = Entry(
         Place(suspect.output.spot(row), suspect.input.spot(coordinate)),

@@ -19,9 +19,11 @@ from gradproof.norms import largest
 from gradproof.precision import DOUBLE, form_of
 from gradproof.program import Array, Indices
 from gradproof.reference.estimate import Estimate
+from gradproof.reference.field import field_of
 from gradproof.reference.rounding import LARGER, LUCK, SMALL, beside, extent, trembling
 from gradproof.reference.steps import signed
 from gradproof.reference.surroundings import ordinary
+from gradproof.reference.tread import on_tread
 
 # What is wrong may be so much larger than the difference between two points nearby.
 FACTOR = 4.0
@@ -31,12 +33,17 @@ MOST = 64
 TIMES = 4
 # Over how many first steps the slopes of the function are looked at.
 LENGTHS = (1.0, 2.0**12)
+# Of so many inputs one must lie on a tread.
+FIRST = 4
 
 
 def widen(task: Task, analytic: dict[str, Array], numeric: Estimate, wrong: Mask) -> None:
     """Make the bars of such entries (N, M) as wide as their rounding."""
+    if form_of(task.program) is not DOUBLE:
+        _on_treads(task, analytic, numeric, wrong)
+        return
     outputs = np.flatnonzero(wrong.any(axis=0))
-    if not 0 < outputs.size <= MOST or form_of(task.program) is not DOUBLE:
+    if not 0 < outputs.size <= MOST:
         return
     apart = np.maximum.reduce([numeric.distance(one) for one in analytic.values()])
     wrong = wrong & ~_excused_slopes(task, numeric, wrong, apart)
@@ -60,6 +67,22 @@ def widen(task: Task, analytic: dict[str, Array], numeric: Estimate, wrong: Mask
         if not (excused.any() and left.any()):
             break
     numeric.bar[excused] = np.maximum(numeric.bar, rounding / CLEAR)[excused]
+
+
+def _on_treads(task: Task, analytic: dict[str, Array], numeric: Estimate, wrong: Mask) -> None:
+    """Zeros that are claimed, and that the numbers next to the point say as well: it cannot be told whether they are
+    meant. Where the first inputs show none, the others are not asked."""
+    if task.limits is not None:
+        return
+    zeros = wrong & ordinary(numeric.kind) & np.logical_and.reduce([one == 0 for one in analytic.values()])
+    field = field_of(task.reference)
+    excused = 0
+    for asked, i in enumerate(np.flatnonzero(zeros.any(axis=1))):
+        if asked == FIRST and not excused:
+            return
+        level = zeros[i] & on_tread(task.reference, field, int(i), numeric.value[i])
+        numeric.bar[i, level] = np.maximum(numeric.bar[i], np.abs(numeric.value[i]))[level]
+        excused += int(np.count_nonzero(level))
 
 
 def _excused_slopes(task: Task, numeric: Estimate, wrong: Mask, apart: Array) -> Mask:
