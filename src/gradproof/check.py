@@ -10,6 +10,7 @@ import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -144,7 +145,7 @@ def check_program(program: Program, settings: Settings) -> Result:
         comparisons=examined.comparisons,
         findings=findings,
         skipped=program.skipped,
-        notes=examined.notes,
+        notes=tuple(dict.fromkeys(examined.notes)),
         power=examined.power,
         cost=Cost(tally.evaluations, tally.pulls, tally.pushes, time.perf_counter() - started),
         seed=settings.seed,
@@ -154,19 +155,17 @@ def check_program(program: Program, settings: Settings) -> Result:
 
 
 def _by_order(metered: Metered, settings: Settings, generator: np.random.Generator) -> Examined:
-    examined = Examined()
+    found: list[Examined] = []
     for order in range(1, settings.order + 1):
         try:
             if order > 1:
                 metered = metered.gradient(signed(generator, metered.value.size))
             if order >= settings.lowest:
-                examined = examined.joined(examine_modes(metered, settings, order, generator))
+                found.append(examine_modes(metered, settings, order, generator))
         except BudgetSpent as spent:
-            examined = examined.joined(Examined(findings=(budget_spent(str(spent)),)))
+            found.append(Examined(findings=(budget_spent(str(spent)),)))
             break
         except Unsupported as missing:
-            examined = examined.joined(
-                Examined(findings=(unsupported(f"order {order}", str(missing), Verdict.UNSUPPORTED),))
-            )
+            found.append(Examined(findings=(unsupported(f"order {order}", str(missing), Verdict.UNSUPPORTED),)))
             break
-    return examined
+    return reduce(Examined.joined, found) if found else Examined()

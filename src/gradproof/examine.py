@@ -216,8 +216,8 @@ def _exhaustive(task: Task, settings: Settings) -> Gathered:
         except Unsupported as missing:
             findings += (_missing(mode, missing, settings),)
     gathered = exhaustive.gather(task, analytic, findings)
-    findings = _between_modes(task, analytic, gathered) + gathered.findings
-    return Gathered(gathered.comparisons, findings, gathered.power, analytic)
+    between = _between_modes(task, analytic, gathered)
+    return gathered.with_findings(between) if between else gathered
 
 
 def _between_modes(task: Task, analytic: dict[str, Array], gathered: Gathered) -> tuple[Finding, ...]:

@@ -33,7 +33,7 @@ class Examined:
         return Examined(
             self.comparisons + other.comparisons,
             self.findings + other.findings,
-            tuple(dict.fromkeys(self.notes + other.notes)),
+            self.notes + other.notes,
             weaker,
             self.empty or other.empty,
             self.traces + other.traces,

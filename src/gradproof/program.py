@@ -62,11 +62,11 @@ class Leaf:
         if self.is_complex:
             offset, imaginary = divmod(offset, 2)
             part = "imag" if imaginary else "real"
-        index: list[int] = []
-        for extent in reversed(self.shape):
-            offset, place = divmod(offset, extent)
-            index.append(place)
-        return Spot(self.path, tuple(reversed(index)), part)
+        index: tuple[int, ...] = ()
+        for extent in self.shape[::-1]:
+            index = (offset % extent, *index)
+            offset //= extent
+        return Spot(self.path, index, part)
 
     def coordinate(self, spot: Spot) -> int:
         """The reverse: where a named entry of this leaf stands in the whole vector."""

@@ -56,7 +56,7 @@ def gather(task: Task, analytic: dict[str, Array], findings: tuple[Finding, ...]
         claimed = {mode: [one[tie.coordinates, tie.output] for tie in ties] for mode, one in analytic.items()}
         findings += check_ties(task, field, ties, claimed)
     return Gathered(
-        comparisons_of(task, analytic, measured), findings + kinks_of(task, numeric), power_of(task, measured)
+        comparisons_of(task, analytic, measured), findings + kinks_of(task, numeric), power_of(task, measured), analytic
     )
 
 

@@ -58,7 +58,7 @@ def gather_sure(task: Task, analytic: dict[str, Array], glanced: Glanced, findin
                     strongest=top,
                 )
             )
-    return Gathered(tuple(comparisons), findings, Power(worst, relative, 1.0) if relative > 0 else None)
+    return Gathered(tuple(comparisons), findings, Power(worst, relative, 1.0) if relative > 0 else None, analytic)
 
 
 def _strongest(task: Task, jacobian: Array, glanced: Glanced, output: Leaf, leaf: Leaf) -> Entry | None:

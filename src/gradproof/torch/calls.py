@@ -65,7 +65,17 @@ class UserCall:
         self._named = named
         self._wanted = wanted
         self._meaning = meaning
-        self._slots = [slot for slot, (path, _) in enumerate(named) if path in wanted]
+        self._slots: list[int] = []
+        # Tensors that stay fixed are copied for each call too; other objects go through by reference.
+        self._template: list[Any] = [None] * len(named)
+        self._copied: list[int] = []
+        for slot, (path, value) in enumerate(named):
+            if path in wanted:
+                self._slots.append(slot)
+            else:
+                self._template[slot] = value.detach() if isinstance(value, torch.Tensor) else value
+                if isinstance(value, (torch.Tensor, np.ndarray)):
+                    self._copied.append(slot)
         chosen = [named[slot] for slot in self._slots]
         self.forms = Forms.of(chosen, meaning, captured)
         self._captured = self.forms.captured
@@ -73,10 +83,6 @@ class UserCall:
         self._arranged = [(i, one) for i, one in enumerate(found) if one is not None]
         self._start = self.forms.coordinates(chosen)
         self.inputs = Layout.of(self._start)
-        # Tensors that stay fixed are copied for each call too; other objects go through by reference.
-        fixed = [None if path in wanted else value for path, value in named]
-        self._template: list[Any] = [value.detach() if isinstance(value, torch.Tensor) else value for value in fixed]
-        self._copied = [slot for slot, value in enumerate(fixed) if isinstance(value, (torch.Tensor, np.ndarray))]
         self.modules = tuple(fn.modules()) if isinstance(fn, torch.nn.Module) else ()
         self.reading: Callable[[], AbstractContextManager[object]] | None = None
         self._outputs: _Outputs | None = None
@@ -182,14 +188,13 @@ class _Outputs:
         self._dense = dense
         found: list[tuple[str, Any]] = []
         self._tree = flatten(result, "out", found)
-        self._kept = [i for i, (_, value) in enumerate(found) if _reason_to_skip(value) is None]
+        reasons = [_reason_to_skip(value) for _, value in found]
+        self._kept = [i for i, reason in enumerate(reasons) if reason is None]
         self.layout = Layout.of([found[i] for i in self._kept])
         self._expected = [(found[i][1].shape, found[i][1].dtype) for i in self._kept]
-        self.skipped = tuple(
-            Skipped(path, reason) for path, value in found if (reason := _reason_to_skip(value)) is not None
-        )
-        self.tensors = sum(isinstance(value, torch.Tensor) for _, value in found)
-        self.layouts = tuple(found[i][1].layout for i in self._kept)
+        self.skipped = tuple([Skipped(path, why) for (path, _), why in zip(found, reasons, strict=True) if why])
+        self.tensors = sum([isinstance(value, torch.Tensor) for _, value in found])
+        self.layouts = tuple([found[i][1].layout for i in self._kept])
         self._bare = self._expected[0] if self._tree is None and self._kept else None
 
     def leaves_of(self, result: Any) -> Tensors:

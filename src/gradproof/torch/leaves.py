@@ -78,13 +78,12 @@ def _as_here(dtype: torch.dtype, device: torch.device) -> bool:
 
 def _made(part: Array, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> torch.Tensor:
     """A fresh, contiguous tensor of these coordinates, in memory that torch has aligned: how a sum rounds may depend on
-    that. NumPy copies a few numbers in a third of the time."""
-    tensor = torch.empty(shape, dtype=dtype, device=device)
+    that."""
     if _as_here(dtype, device):
-        tensor.numpy().reshape(part.shape)[...] = part
-    else:
-        flat = torch.view_as_real(tensor) if dtype.is_complex else tensor
-        flat.view(part.shape).copy_(torch.from_numpy(part))
+        return torch.from_numpy(part.reshape(shape)).clone(memory_format=torch.contiguous_format)
+    tensor = torch.empty(shape, dtype=dtype, device=device)
+    flat = torch.view_as_real(tensor) if dtype.is_complex else tensor
+    flat.view(part.shape).copy_(torch.from_numpy(part))
     return tensor
 
 

@@ -80,7 +80,7 @@ def gradients_of(
     through a small graph: here they are tensors, of matching shapes."""
     engine = getattr(torch.autograd.graph, "_engine_run_backward", None)  # as of torch 2.13
     allow_unused = True
-    if engine is not None and all(type(one) is torch.Tensor for one in (*values, *points)):
+    if engine is not None and {type(one) for one in (*values, *points)} == {torch.Tensor}:
         found: Sequence[torch.Tensor | None] = engine(
             tuple(values),
             tuple(cotangents),

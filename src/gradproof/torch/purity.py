@@ -30,15 +30,20 @@ class Modes:
         self._flags: list[tuple[Any, ...]] = []
 
     def __enter__(self) -> None:
-        inner: list[AbstractContextManager[object]] = []
-        if torch.is_inference_mode_enabled():
-            inner.append(torch.inference_mode(mode=False))
+        training = [module.training for module in self._modules] if self._modules else ()
+        self._flags.append((torch.is_grad_enabled(), torch.get_default_dtype(), training, self._entered()))
+
+    def _entered(self) -> Sequence[AbstractContextManager[object]]:
+        """The scopes inside of this one; mostly none."""
+        inference = torch.is_inference_mode_enabled()
+        if self._reading is None and not inference:
+            return ()
+        inner: list[AbstractContextManager[object]] = [torch.inference_mode(mode=False)] if inference else []
         if self._reading is not None:
             inner.append(self._reading())
         for one in inner:
             one.__enter__()
-        training = [module.training for module in self._modules]
-        self._flags.append((torch.is_grad_enabled(), torch.get_default_dtype(), training, inner))
+        return inner
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -47,10 +52,12 @@ class Modes:
         torch._C._set_grad_enabled(grad)
         if torch.get_default_dtype() is not dtype:
             torch.set_default_dtype(dtype)
-        for module, flag in zip(self._modules, training, strict=True):
-            module.training = flag
-        for one in reversed(inner):
-            one.__exit__(None, None, None)
+        if self._modules:
+            for module, flag in zip(self._modules, training, strict=True):
+                module.training = flag
+        if inner:
+            for one in reversed(inner):
+                one.__exit__(None, None, None)
 
 
 class Purity(Modes):

@@ -105,8 +105,8 @@ class TorchProgram:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        sentences = [*(lane.note for lane in self._lanes.values()), self._graph_note]
-        return tuple(sentence for sentence in (*sentences, outside(self.raised)) if sentence)
+        sentences = [*[lane.note for lane in self._lanes.values()], self._graph_note, outside(self.raised)]
+        return tuple([sentence for sentence in sentences if sentence])
 
     @property
     def alone(self) -> int:
