@@ -173,7 +173,7 @@ class Lane:
 
             return Trial(among, self._like(Known(rows[picked], alone[0])))
         guests, holds = self._guests(rows, known, work)
-        if rows.size + into.size <= self.small:
+        if rows.size + into.size <= self.small or len(rows) <= len(guests):  # each needs a place of its own
             return Trial(lambda way: way.beside(guests, rows, into), holds)
         places = [picked, 0, -1][: len(guests)]
         moved = rows[places]

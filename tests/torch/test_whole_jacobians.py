@@ -208,3 +208,14 @@ def test_that_does_not_count_as_a_batched_backward() -> None:
     assert gradcheck(DecidingByRow.apply, (x,))
     with pytest.raises(GradcheckError, match="batched gradient"):
         gradcheck(DecidingByRow.apply, (x,), check_batched_grad=True)
+
+
+@pytest.mark.parametrize("count", [2, 3, 4, 5])
+def test_few_long_rows_run_in_a_batch(count: int) -> None:
+    """Rows that a batch is tried with must not take each other's places."""
+    gradient = program_of(torch.sin, draw(40_000)).gradient(np.ones(40_000))
+    rows = np.repeat(gradient.point[None], count, axis=0)
+    rows[:, :40_000] += 1e-3 * np.arange(1.0, count + 1)[:, None]
+    expected = np.cos(rows[:, :40_000])
+    np.testing.assert_allclose(gradient.values(rows), expected, rtol=1e-12)
+    assert "values: vmap" in gradient.notes
