@@ -103,7 +103,7 @@ def check_linear(
 
 
 def _beyond_backward(program: Program, found: Combined, tolerance: Tolerance, nondet_tol: float) -> Excess:
-    cotangent, expected = found.vector, found.expected
+    cotangent, expected, form = found.vector, found.expected, form_of(program)
     with np.errstate(invalid="ignore"):
         deviations = np.abs(found.made - expected)
     excess = {}
@@ -114,6 +114,9 @@ def _beyond_backward(program: Program, found: Combined, tolerance: Tolerance, no
         deviation, scale = deviations[span], rms(expected[span])
         if deviation.max() <= tolerance.finest * scale:
             continue
+        # Beyond the range of the format infinity is right; and of a sum with such terms nothing is known.
+        ended = ~np.isfinite(found.made[span]) & (np.abs(expected[span]) > 0.5 * form.largest)
+        deviation = np.where(ended | np.isinf(expected[span]), 0.0, deviation)
         # A gradient that is zero but for rounding has no scale of its own; that of value over input stands in.
         value_scale = rms(cotangent * sizes_of(program)) * float(np.sqrt(cotangent.size))
         input_scale = rms(program.point[span]) or 1.0
@@ -136,7 +139,7 @@ def _beyond_forward(program: Program, found: Combined, tolerance: Tolerance) -> 
     excess: dict[Leaf, Array] = {}
     with np.errstate(invalid="ignore", over="ignore"):
         # What is not finite is the comparison's business, or beyond a narrow format.
-        deviations = np.where(np.isfinite(pushed), np.abs(pushed - expected), 0.0)
+        deviations = np.where(np.isfinite(pushed) & ~np.isinf(expected), np.abs(pushed - expected), 0.0)
         for leaf in (output for output in program.outputs if output.size):
             span, scale = leaf.span, rms(expected[leaf.span])
             least = negligible(program) * size_of(program, leaf) * moved * float(np.sqrt(program.point.size))

@@ -17,6 +17,8 @@ FEW_ROUNDINGS = 64.0
 ROUNDED = 16.0
 # Noise of three neighbouring rungs is the same if it differs by no more than this factor.
 ALIKE = 8.0
+# Noise is not seen so many times smaller by luck.
+LUCKY = 16.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,19 +71,27 @@ def noise_level(ordered: Sequence[Rung], coarse: Array) -> Noise:
     total = count[-1]
     # A single rung may see little by luck, so the largest of the three smallest stands for the lower end.
     early, last = valid & (count <= 3), valid & (count == total)
-    rise = np.log2(np.where(last, seen, 0.0).sum(axis=0) / np.where(early, seen, 0.0).max(axis=0))
+    lower = np.where(early, seen, 0.0).max(axis=0)
+    rise = np.log2(np.where(last, seen, 0.0).sum(axis=0) / lower)
     run = np.where(last, exponents, -np.inf).max(axis=0) - np.where(early, exponents, -np.inf).max(axis=0)
     # Stairs so wide that even the first look stays on one of them are taken for what they are: flat.
     near = (valid & (exponents <= 0)).any(axis=0)
     still = ordered[0].unchanged & ordered[min(1, len(ordered) - 1)].unchanged
     idle = still & (~_growing(seen, exponents) | _below_float32(ordered, last, coarse))
     steady = near & (~(rise > 0.5 * run) | idle)
+    # A fast oscillation is aliased by most of the ladder, but not by its lower end: three rungs in a row are not lucky.
+    steady &= ~(LUCKY * lower < _middle(np.where(early, np.nan, seen), total - 3)) | idle
     taken = np.where(steady, total, np.minimum(total, 3))
-    small = np.sort(np.where(valid & (count <= taken), seen, np.nan), axis=0)
-    middle = np.take_along_axis(small, np.maximum((taken - 1) // 2, 0)[None], axis=0)[0]
+    middle = _middle(np.where(valid & (count <= taken), seen, np.nan), taken)
     # What larger steps see may be curvature; noise that is the same at the smallest is there at still smaller ones.
     lasting = near & (total >= 3) & _alike(np.where(early, seen, np.nan))
     return Noise(np.nan_to_num(middle), steady | lasting, *_stairs(seen, exponents, ~near & idle))
+
+
+def _middle(seen: Array, count: NDArray[np.intp]) -> Array:
+    """The median, the lower one of two, of so many that are no NaN."""
+    middle = np.maximum((count - 1) // 2, 0)[None]
+    return np.asarray(np.take_along_axis(np.sort(seen, axis=0), middle, axis=0)[0])
 
 
 def _alike(seen: Array) -> NDArray[np.bool_]:
@@ -115,8 +125,8 @@ def _stairs(seen: Array, exponents: Array, wide: NDArray[np.bool_]) -> tuple[Arr
     """The height of stairs, and where there are any: around the first look the same height at three rungs or more,
     further down nothing or rounding alone, and no rung in between. Their treads may slope (a solver that stops at a
     tolerance, started from its argument), so a slope seen on one of them is not the function's. An oscillation that
-    the large steps alias would fade out gradually instead, and a kink does so as well. `wide`: a tread is known to be
-    wider than the first look."""
+    the large steps alias would fade out gradually instead, rung by rung, and a kink does so as well. `wide`: a tread is
+    known to be wider than the first look."""
     around = np.where((exponents >= -8) & (exponents <= 12), seen, np.nan)
     known = np.isfinite(around)
     ordered = np.sort(around, axis=0)
@@ -125,5 +135,8 @@ def _stairs(seen: Array, exponents: Array, wide: NDArray[np.bool_]) -> tuple[Arr
     level = wide | ((known & (around <= 8 * height) & (around >= height / 8)).sum(axis=0) >= 3)
     below = np.where(exponents < -8, np.nan_to_num(seen), np.nan)
     fading = ((below < height / 64) & (below > 64 * np.fmin.reduce(below, axis=0) + 1e-3 * height / 64)).any(axis=0)
+    # Twice in a row by so much; the last one is compared with all below it, as single ones are small by luck.
+    low = np.fmax.accumulate(seen, axis=0)[1:-2]
+    fading |= ((64 * low < seen[2:-1]) & (64 * seen[2:-1] < seen[3:]) & (seen[2:-1] < height / 8)).any(axis=0)
     quiet = (below < height / 64).any(axis=0)
     return np.nan_to_num(height), (height > 0) & level & quiet & ~fading
