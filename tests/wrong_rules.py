@@ -103,6 +103,7 @@ RULES = (
     Rule("wrong-axis", ((5, 5), (5,)), "x * y", "(g * y, (g * x).sum(1))", SCALE),
     Rule("wrong-axis", ((5, 5), (5,)), "x.exp() * y", "(g * y * x.exp(), (g * x.exp()).sum(-1))",
          "(g * y * x.exp(), (g * x.exp()).sum(0))"),
+    Rule("wrong-axis", ((5, 5), (5,)), "x + y", "(g, g.sum(1))", "(g, g.sum(0))"),
     Rule("one-of-batch", BROADCAST, "x * y", "(g * y, (g[:1] * x).sum(0))", SCALE),
     Rule("one-of-batch", GRID, "x.exp()", "g * x[:1].exp()", "g * x.exp()"),
     Rule("transposed", SQUARE, "x.sin()", "(g * x.cos()).T", COS),

@@ -27,9 +27,9 @@ RECOGNISERS: tuple[Recogniser, ...] = (
     others.swapped_inputs,
     moved.moved,
     moved.transposed_jacobian,
+    sums.wrong_axis,  # of ones, such as a bias, the sum of a transposed cotangent is the same
     _sideways(moved.moved),
     sums.one_of_batch,
-    sums.wrong_axis,
     moved.permuted,
     _sideways(moved.permuted),
     sums.mean_kept,
