@@ -110,3 +110,12 @@ def test_sums_beyond_the_range_of_a_format_say_nothing_about_linearity() -> None
 
     result = gradproof.check(Clipped.apply, point(1e-3, F32, 0, 4), seed=0)
     assert any(one.code == "nonlinear" for one in result.findings), result
+
+
+@pytest.mark.parametrize("seed", [11, 73, 0, 1])
+def test_one_unlucky_step_does_not_drive_out_all_larger_ones(seed: int) -> None:
+    """In float64 as well, what is left of a softmax moves in steps of its rounding; some rungs see too little of it."""
+    x = point(1e-6, BF16, seed, 3, 7).double()
+    assert gradproof.check(lambda x: centred(x.softmax(-1)), x, seed=seed).verdict is not Verdict.WRONG
+    wrong = gradproof.check(lambda x: centred((1.1 * x - 0.1 * x.detach()).softmax(-1)), x, seed=seed)
+    assert wrong.verdict is Verdict.WRONG

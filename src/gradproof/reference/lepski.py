@@ -15,7 +15,7 @@ from gradproof.program import Array
 
 # Intervals are widened by this factor for the question whether they meet: among ten of them one may be unlucky, and
 # must not drive out all larger steps.
-DOUBT = 3.0
+DOUBT = 5.0
 
 
 def lepski(values: Sequence[Array], bars: Sequence[Array]) -> tuple[Array, Array]:
