@@ -52,13 +52,15 @@ class Family:
 
     @cached_property
     def pull(self) -> Callable[..., Any]:
+        """Rows are last in what this gives: else XLA computes what they have in common anew for each of them."""
         call = self.call
-        return jax.jit(jax.vmap(lambda xs, ws: tuple(call.reverse(xs).pull(ws)), in_axes=(None, 0)))
+        return jax.jit(jax.vmap(lambda xs, ws: tuple(call.reverse(xs).pull(ws)), in_axes=(None, 0), out_axes=-1))
 
     @cached_property
     def push(self) -> Callable[..., Any]:
+        """The same."""
         call = self.call
-        return jax.jit(jax.vmap(lambda xs, us: tuple(call.forward(xs, us).tangents), in_axes=(None, 0)))
+        return jax.jit(jax.vmap(lambda xs, us: tuple(call.forward(xs, us).tangents), in_axes=(None, 0), out_axes=-1))
 
     @cached_property
     def pull_side_by_side(self) -> Callable[..., Any]:

@@ -188,8 +188,7 @@ class Runs:
 
     def pull_compiled(self, rows: Array, more: Array) -> Arrays:
         self._tally.pulls += len(rows)
-        pulled: Arrays = self.shelf.family.pull(self.point, tuple(self.outputs.arrays(rows, more)))
-        return pulled
+        return _rows_first(self.shelf.family.pull(self.point, tuple(self.outputs.arrays(rows, more))))
 
     def pull_every(self, more: Array) -> Every:
         outputs, family = self.outputs, self.shelf.family
@@ -228,8 +227,7 @@ class Runs:
 
     def push_compiled(self, rows: Array, more: Array) -> Arrays:
         self._tally.pushes += len(rows)
-        pushed: Arrays = self.shelf.family.push(self.point, tuple(self.inputs.arrays(rows, more)))
-        return pushed
+        return _rows_first(self.shelf.family.push(self.point, tuple(self.inputs.arrays(rows, more))))
 
     def push_every(self, more: Array) -> Every:
         inputs, family = self.inputs, self.shelf.family
@@ -249,6 +247,11 @@ class Runs:
         if mode not in self.primals:
             self.primals[mode] = np.empty(self.outputs.size)
             self.outputs.write_single(values, self.primals[mode])
+
+
+def _rows_first(arrays: Arrays) -> Arrays:
+    """(*shape, k) -> (k, size)."""
+    return [np.asarray(one).reshape(-1, one.shape[-1]).T for one in arrays]
 
 
 def _in_flight(rows: Iterator[Arrays], into: Array) -> Iterator[tuple[Iterator[Arrays], Array]]:
