@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -163,6 +165,17 @@ def test_the_users_random_numbers_stay_what_they_were() -> None:
     gradgradcheck(torch.sin, leaf(3))
     gradcheck(torch.sin, leaf(3), check_forward_ad=True, check_batched_grad=True, fast_mode=True)
     assert torch.equal(before, torch.get_rng_state())
+
+
+def test_every_process_draws_the_same_unless_it_is_seeded() -> None:
+    """Torch itself starts each with another seed."""
+
+    def drawn(line: str) -> str:
+        code = f"import torch; from gradproof.torch.dropin.options import seed; {line}; print(seed())"
+        return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.strip()
+
+    assert drawn("pass") == drawn("pass")
+    assert drawn("torch.manual_seed(7)") == "7"
 
 
 # ---- contracts
