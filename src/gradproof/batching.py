@@ -22,6 +22,9 @@ PATIENCE = 3
 FEW = 6
 # Rows that are to be like no others differ by this factor.
 AWAY = 1 + 2.0**-12
+# Derivatives that a batch gives to so many digits are believed: an ill-conditioned rule rounds no better, and a batch
+# that is wrong is so by far more. (Values are differenced, and get no such grace.)
+DIGITS = 1e-10
 # To a chunk of up to so many elements the row of the trial is added: copying the others costs less than running one of
 # them once more. (Where a single run is dear, that is so for all.)
 SMALL = 2**16
@@ -102,6 +105,11 @@ class Lane:
     used: bool = False
     known: Known | None = None
     native: Lane | None = None
+    digits: float = 0.0  # a relative difference that does no harm either, whatever the rounding
+
+    def like(self, found: Array, known: Known) -> bool:
+        """Whether that is what is known of the row."""
+        return agree(found, known.result, max(self.roundoff, known.roundoff), self.digits)
 
     def remember(self, rows: Array, results: Array) -> None:
         """A single row was run by itself: the first batch can be held against it."""
@@ -193,7 +201,7 @@ class Lane:
         return Trial(instead, holds, put_back)
 
     def _like(self, known: Known) -> Callable[[Array], bool]:
-        return lambda found: agree(found[0], known.result, max(self.roundoff, known.roundoff))
+        return lambda found: self.like(found[0], known)
 
     def _guests(self, rows: Array, known: Known, work: Work) -> tuple[Array, Callable[[Array], bool]]:
         """A row of which one knows what it gives. Where that is in part the same in other rows, as at the point that
@@ -207,13 +215,13 @@ class Lane:
 
         def holds(found: Array) -> bool:
             guest, first, last = found
-            if not (like(found) and agree(first, last, self.roundoff)):
+            if not (like(found) and agree(first, last, self.roundoff, self.digits)):
                 return False
             if not same(guest, first):
                 return True
             alone = np.empty((1, first.size))
             work.each(away[None].copy(), alone)
-            return agree(first, alone[0], self.roundoff)
+            return agree(first, alone[0], self.roundoff, self.digits)
 
         return np.array([known.row, away, away]), holds
 
@@ -238,18 +246,20 @@ class Lane:
         return f"{self.name}: {self.way}" if self.way else f"{self.name}: one by one, because {self.reason}"
 
 
-def agree(batched: Array, alone: Array, roundoff: float) -> bool:
-    """Equal within rounding, at the scale of the largest entry; NaN agrees with NaN, and infinities with their like."""
+def agree(batched: Array, alone: Array, roundoff: float, digits: float = 0.0) -> bool:
+    """Equal within rounding, or to so many digits, at the scale of the largest entry; NaN agrees with NaN, and
+    infinities with their like."""
+    share = max(64 * roundoff, digits)
     if (batched == alone).all():
         return True
     top = largest(alone)
     if math.isfinite(top):
-        return largest(batched - alone) <= 64 * roundoff * top
+        return largest(batched - alone) <= share * top
     finite = np.isfinite(alone)
     if not np.array_equal(batched[~finite], alone[~finite], equal_nan=True):
         return False
     scale = float(np.max(np.abs(alone[finite]), initial=0.0))
-    return bool(np.all(np.abs(batched[finite] - alone[finite]) <= 64 * roundoff * scale))
+    return bool(np.all(np.abs(batched[finite] - alone[finite]) <= share * scale))
 
 
 def same(one: Array, other: Array) -> bool:

@@ -28,7 +28,7 @@ from gradproof.evidence.plan import PROBES, Plan, plans
 from gradproof.evidence.sums import Sums, modes, pulls, pushes
 from gradproof.evidence.trace import trace
 from gradproof.evidence.units import units
-from gradproof.evidence.wording import budget_spent, imprecise, overflow, undecided, unsupported, worded
+from gradproof.evidence.wording import budget_spent, departs, imprecise, overflow, undecided, unsupported, worded
 from gradproof.examined import Examined
 from gradproof.metered import Metered
 from gradproof.picture import Trace
@@ -41,6 +41,8 @@ from gradproof.tasks import shows_itself, task_of
 
 # Contracts about the numbers that are compared anyway.
 HERE = frozenset({"linear", "adjoint", "symmetric"})
+# A share of a native derivative that rounding does not take away everywhere.
+MUCH = 0.25
 # The others, after what was gathered.
 Own = Callable[[Gathered], Kept]
 
@@ -101,6 +103,8 @@ def _judged_in_both(task: Task, settings: Settings, note: tuple[str, ...], own: 
         clear &= not all(one.explained for one in beyond)
         if beyond and (clear or settings.tolerance is not None or any(one.steady for one in beyond)):
             said = native.findings if rule.verdict is Verdict.WRONG else only_in(form, native.findings, beyond)
+            if rule.verdict is native.verdict is Verdict.RIGHT:
+                said += tuple(departs(one, form) for one in beyond if one.steady and one.relative > MUCH)
             return replace(native, findings=said)
         remarks += tuple(imprecise(one, form) for one in beyond)
     kept = own(Gathered((), (), None))

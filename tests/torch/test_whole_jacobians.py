@@ -112,6 +112,17 @@ def test_a_batch_that_disagrees_is_refused_and_rows_decide() -> None:
     np.testing.assert_allclose(pull_every(program, np.ones((1, 6))).jacobian, expected, atol=1e-15)
 
 
+def test_a_batch_that_rounds_otherwise_is_believed() -> None:
+    """An ill-conditioned rule gives ten digits, in whatever order it sums."""
+    program = program_of(torch.sin, draw(6))
+    program.pull(np.linspace(1.0, 2.0, 6)[None])
+    known = program.known
+    assert known is not None
+    known.result[2] += 1e-11
+    assert program.every_pull(np.ones((1, 6))) is not None
+    assert "pull: batched" in program.notes
+
+
 class Doubled(torch.autograd.Function):
     """Without a vmap rule: torch's own batching refuses it where it is called, autograd's does not."""
 

@@ -171,6 +171,19 @@ def imprecise(departure: Departure, form: Precision) -> Finding:
     )
 
 
+def departs(departure: Departure, form: Precision) -> Finding:
+    """By much, and everywhere the same; but no difference of native values can tell."""
+    side = "gradient" if departure.mode == "reverse" else "tangent"
+    return Finding(
+        "precision",
+        Verdict.UNDECIDED,
+        departure.place,
+        f"the {side} at {departure.place} is {departure.native:.6g} in {form.name}, {departure.wide:.6g} in float64, "
+        f"and so at the points nearby; the function has too few digits in {form.name} to tell which of them is its own",
+        f"Look for a branch on the dtype, a cast or a threshold in the rule that {form.name} alone meets.",
+    )
+
+
 def overflow(departure: Departure, form: Precision) -> Finding:
     return Finding(
         "overflow",

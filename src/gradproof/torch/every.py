@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from gradproof.batching import Known, Lane, agree, quiet
+from gradproof.batching import Known, Lane, quiet
 from gradproof.program import Array, Every
 from gradproof.torch.leaves import Layout, numbers
 
@@ -62,7 +62,7 @@ def _run(lane: Lane, ways: Mapping[str, Reverse], sides: tuple[Layout, Layout], 
         behind = laid.rows(count, batch.behind)
         if guest is None:
             return _Found(laid, behind)
-        if agree(behind[place], guest.result, max(lane.roundoff, guest.roundoff)):
+        if lane.like(behind[place], guest):
             lane.batched, lane.way = True, name
             return _Found(laid, np.delete(behind, place, axis=0) if place else behind[1:])
         differs = True

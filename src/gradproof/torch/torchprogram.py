@@ -9,7 +9,7 @@ from functools import cached_property, partial
 import numpy as np
 import torch
 
-from gradproof.batching import ELEMENTS, Known, Lane, Way, Work, outside
+from gradproof.batching import DIGITS, ELEMENTS, Known, Lane, Way, Work, outside
 from gradproof.errors import Unsupported, first_line
 from gradproof.program import Array, Every, Leaf, Skipped, Tally, read_only
 from gradproof.torch.batchrules import REVERSE, Batching, Rows
@@ -64,8 +64,8 @@ class TorchProgram:
         roundoff = max(call.inputs.roundoff, call.outputs.roundoff)
         self._lanes = {
             "values": Lane("values", most, roundoff, TWO if parent else FEW, known=Known(point, self.value)),
-            "pull": Lane("pull", max(1, most // SHORTER), roundoff, TWO),
-            "push": Lane("push", most, roundoff, TWO),
+            "pull": Lane("pull", max(1, most // SHORTER), roundoff, TWO, digits=DIGITS),
+            "push": Lane("push", most, roundoff, TWO, digits=DIGITS),
         }
         if self._streams:
             self._lanes["values"].refuse("the function draws random numbers")
