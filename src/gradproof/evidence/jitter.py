@@ -60,7 +60,8 @@ def widen(task: Task, analytic: dict[str, Array], numeric: Estimate, wrong: Mask
         for output in np.flatnonzero(left.any(axis=0)):
             unit = np.zeros(task.program.value.size)
             unit[output] = 1.0
-            trembles = FACTOR * trembling(task.program, unit, task.generator)
+            wanted = np.where(left[:, output], apart[:, output] / FACTOR, 0.0)
+            trembles = FACTOR * trembling(task.program, unit, task.generator, wanted=wanted)
             rounding[:, output] = np.maximum(rounding[:, output], trembles)
         excused = wrong & (apart <= rounding) & ordinary(numeric.kind)
         left = wrong & ~excused

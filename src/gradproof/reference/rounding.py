@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ from gradproof.precision import Precision
 from gradproof.program import Array, Leaf, Program
 
 Mask = NDArray[np.bool_]
+T = TypeVar("T")
 
 # Neighbours that are asked, and how many standard errors their mean may be off.
 NEIGHBOURS = 15
@@ -133,25 +135,42 @@ def trembling(
     cotangent: Array,
     generator: np.random.Generator,
     measure: Callable[[Array], Array] = scatter,
+    wanted: float | Array = np.inf,
 ) -> Array:
     """By how much J^T w (N,) is uncertain, whoever computes it in these formats: it scatters as much between points
     a few roundings away, or differs nearly as much between near points as between far ones, which rounding does and
-    neither a mistake nor a slope. Zero where no such points can be had. `measure`: what counts as scatter there."""
-    double = precision.form_of(program) is precision.DOUBLE
-    try:
+    neither a mistake nor a slope. Zero where no such points can be had. `measure`: what counts as scatter there.
+    `wanted`: where the first is as much, the second is not asked."""
+    size = program.point.size
+
+    def first() -> tuple[Program, Array]:
         gradient = program.gradient(cotangent)
-        close = gradient.values(beside(gradient, generator))
-        away = (FAR, NEAR) if double else ()
-        around = [gradient.values(_around(gradient.point, program.point.size, a, generator)) for a in away]
-    except (Ended, MemoryError):
-        raise
-    except Exception:  # noqa: BLE001  the user's code may raise anything where it is not meant to run: so near, or twice
-        return np.zeros(program.point.size)
-    if not double:
-        return measure(close)
+        return gradient, gradient.values(beside(gradient, generator))
+
+    found = _if_it_runs(first)
+    if found is None:
+        return np.zeros(size)
+    gradient, close = found[0], measure(found[1])
+    if precision.form_of(program) is not precision.DOUBLE or (close >= wanted).all():
+        return close
+    around = _if_it_runs(
+        lambda: [gradient.values(_around(gradient.point, size, away, generator)) for away in (FAR, NEAR)]
+    )
+    if around is None:
+        return np.zeros(size)
     far, near = map(extent, around)
     most = SMALL * largest(np.nan_to_num(gradient.value))
-    return np.maximum(measure(close), np.where(far <= STEADY * near, np.minimum(np.minimum(far, near), most), 0.0))
+    return np.maximum(close, np.where(far <= STEADY * near, np.minimum(np.minimum(far, near), most), 0.0))
+
+
+def _if_it_runs(run: Callable[[], T]) -> T | None:
+    """The user's code may raise anything where it is not meant to run: so near, or twice."""
+    try:
+        return run()
+    except (Ended, MemoryError):
+        raise
+    except Exception:  # noqa: BLE001
+        return None
 
 
 def beside(program: Program, generator: np.random.Generator) -> Array:
