@@ -106,10 +106,15 @@ class Lane:
     known: Known | None = None
     native: Lane | None = None
     digits: float = 0.0  # a relative difference that does no harm either, whatever the rounding
+    exact: bool = True  # whether nothing more than rounding was ever believed
 
     def like(self, found: Array, known: Known) -> bool:
         """Whether that is what is known of the row."""
-        return agree(found, known.result, max(self.roundoff, known.roundoff), self.digits)
+        roundoff = max(self.roundoff, known.roundoff)
+        if agree(found, known.result, roundoff):
+            return True
+        self.exact = False
+        return agree(found, known.result, roundoff, self.digits)
 
     def remember(self, rows: Array, results: Array) -> None:
         """A single row was run by itself: the first batch can be held against it."""

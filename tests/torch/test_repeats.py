@@ -3,6 +3,7 @@ always before a derivative is called wrong."""
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Callable
 from typing import Any
@@ -14,6 +15,7 @@ from torch import Tensor
 import gradproof
 from gradproof import Verdict
 from gradproof.settings import Effort
+from gradproof.torch import gradcheck
 
 EFFORTS: tuple[Effort, ...] = ("exhaustive", 2)
 
@@ -144,3 +146,22 @@ def test_second_derivatives_of_such_functions(effort: Effort) -> None:
     result = gradproof.check(Drifting.apply, draw(20), order=2, lowest=2, effort=effort, seed=0)
     assert result.verdict is Verdict.UNDECIDED
     assert "random" in {finding.code for finding in result.findings}
+
+
+@pytest.mark.parametrize("effort", ["exhaustive", 2])
+@pytest.mark.parametrize("noise", [1e-11, 1e-12])
+def test_last_digits_that_differ_are_named_though_a_batch_of_them_is_believed(noise: float, effort: Any) -> None:
+    calls = itertools.count()
+
+    def noisy(x: Tensor) -> Tensor:
+        y = 2 * x
+        if y.requires_grad:
+            y.register_hook(lambda g: g * (1 + noise * next(calls)))
+        return 1.0 * y
+
+    x = torch.linspace(1.0, 2.0, 12, dtype=torch.float64)
+    result = gradproof.check(noisy, x, modes="reverse", effort=effort, seed=0)
+    assert "nondeterministic" in {one.code for one in result.findings}, result
+    with pytest.raises(RuntimeError, match="not reentrant"):
+        gradcheck(noisy, x.requires_grad_(), fast_mode=effort == 2)
+    assert gradproof.check(lambda x: 2 * x, x, modes="reverse", effort=effort, seed=0).ok

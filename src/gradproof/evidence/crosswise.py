@@ -25,7 +25,7 @@ from gradproof.evidence.groups import Groups, groups_of
 from gradproof.evidence.lengths import drawn_lengths
 from gradproof.evidence.together import Held, Moves, hold, resolves
 from gradproof.norms import rms
-from gradproof.precision import DOUBLE, coarsest
+from gradproof.precision import DOUBLE, form_of
 from gradproof.program import Array, Leaf, Spot, pulled_of
 from gradproof.reference.field import field_of
 from gradproof.reference.stencil import FLOOR_FACTOR
@@ -71,7 +71,7 @@ def _pays(task: Task, groups: Groups) -> bool:
         return False
     if not set(task.modes) <= set(MODES) or (task.order > 1 and "symmetric" in task.contracts):
         return False
-    if coarsest(program.inputs + program.outputs) is not DOUBLE or not resolves(task):
+    if form_of(program) is not DOUBLE or not resolves(task):
         return False
     if SAVING * groups.count > program.point.size:
         return False

@@ -160,28 +160,31 @@ def _needed(comparison: Comparison) -> float:
 
 def imprecise(departure: Departure, form: Precision) -> Finding:
     """The rule is right, and its numbers are off by rounding, though by much of it."""
-    side = "gradient" if departure.mode == "reverse" else "tangent"
     return Finding(
         "imprecise",
         Verdict.RIGHT,
         departure.place,
-        f"the {side} at {departure.place} is {departure.native:.6g} in {form.name}, {departure.wide:.6g} in float64: "
-        f"rounding, off by {departure.relative:.2g} of its size and by something else at the next point",
+        f"{_both(departure, form)}: rounding, off by {departure.relative:.2g} of its size and by something else at the "
+        "next point",
         "Look for large numbers that cancel on the way; gradproof.compare tells whether a plain version does better.",
     )
 
 
 def departs(departure: Departure, form: Precision) -> Finding:
     """By much, and everywhere the same; but no difference of native values can tell."""
-    side = "gradient" if departure.mode == "reverse" else "tangent"
     return Finding(
         "precision",
         Verdict.UNDECIDED,
         departure.place,
-        f"the {side} at {departure.place} is {departure.native:.6g} in {form.name}, {departure.wide:.6g} in float64, "
-        f"and so at the points nearby; the function has too few digits in {form.name} to tell which of them is its own",
+        f"{_both(departure, form)}, and so at the points nearby; the function has too few digits in {form.name} to "
+        "tell which of them is its own",
         f"Look for a branch on the dtype, a cast or a threshold in the rule that {form.name} alone meets.",
     )
+
+
+def _both(departure: Departure, form: Precision) -> str:
+    side = "gradient" if departure.mode == "reverse" else "tangent"
+    return f"the {side} at {departure.place} is {departure.native:.6g} in {form.name}, {departure.wide:.6g} in float64"
 
 
 def overflow(departure: Departure, form: Precision) -> Finding:

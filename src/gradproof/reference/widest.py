@@ -7,7 +7,7 @@ import numpy as np
 from gradproof.errors import Unsupported
 from gradproof.metered import Metered
 from gradproof.norms import largest, rms
-from gradproof.precision import DOUBLE, Precision, coarsest
+from gradproof.precision import DOUBLE, Precision, form_of
 from gradproof.program import Array, Leaf
 from gradproof.reference.rounding import Pair, excess, extent, neighbours, off
 from gradproof.reference.steps import signed
@@ -25,7 +25,7 @@ STEADY, LUCK, ORDINARY = 4.0, 8.0, 2.0
 
 def widest(program: Metered, generator: np.random.Generator) -> tuple[Metered, tuple[str, ...]]:
     """The program to take the numeric side from, and a note if it is not the obvious one."""
-    form = coarsest(program.inputs + program.outputs)
+    form = form_of(program)
     if form is DOUBLE:
         return program, ()
     try:

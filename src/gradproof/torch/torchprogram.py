@@ -87,7 +87,7 @@ class TorchProgram:
     @property
     def pulled_twice(self) -> bool:
         """Whether it was pulled again in a batched pass that agrees with it to the last digits."""
-        return self.known is not None and self._reversals.get(self._lanes["pull"].way) is not None
+        return self.known is not None and (lane := self._lanes["pull"]).exact and bool(self._reversals.get(lane.way))
 
     @property
     def graph(self) -> Graph:
