@@ -25,7 +25,7 @@ from gradproof.evidence.measure import draw, measure
 from gradproof.evidence.nans import not_finite
 from gradproof.evidence.native import departures, lacking, refused
 from gradproof.evidence.plan import PROBES, Plan, plans
-from gradproof.evidence.sums import Sums, modes, pulls, pushes
+from gradproof.evidence.sums import Sums, held_to_digits, modes, pulls, pushes
 from gradproof.evidence.trace import trace
 from gradproof.evidence.units import units
 from gradproof.evidence.wording import budget_spent, departs, imprecise, overflow, undecided, unsupported, worded
@@ -264,6 +264,10 @@ def _probe(task: Task, plan: Plan, settings: Settings) -> Gathered:
         # A backward that is not even linear has no Jacobian to look for entries in.
         return Gathered((), findings, None)
     gathered = probes.gather(task, measure(task, drawn, analytic))
+    if "linear" in task.contracts and any(one.unlocated for one in gathered.comparisons):
+        nonlinear = held_to_digits(task, flat[0], {one.mode for one in gathered.comparisons if one.unlocated})
+        if nonlinear:
+            return Gathered((), findings + nonlinear, None)
     if gathered.plainly_right:
         sides = [side for parts in analytic for side in parts]
         if "adjoint" in task.contracts and len(sides[0]) == 2:

@@ -106,6 +106,11 @@ class Comparison:
     def worst(self) -> Entry | None:
         return self.found[0] if self.found else None
 
+    @property
+    def unlocated(self) -> bool:
+        """Whether a combination of all entries was off, and no entry that could be to blame."""
+        return self.scope == "probes" and bool(self.reason) and not self.found and self.verdict is not Verdict.UNDECIDED
+
     @cached_property
     def deviation(self) -> Array:
         return self._table.deviation

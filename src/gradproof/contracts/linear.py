@@ -17,7 +17,8 @@ from gradproof.agreement import entry_tolerance
 from gradproof.contracts.negligible import negligible
 from gradproof.contracts.repeatable import check_repeated
 from gradproof.contracts.side import REVERSE, Side
-from gradproof.norms import rms
+from gradproof.errors import Unsupported
+from gradproof.norms import dot, rms
 from gradproof.precision import DOUBLE, SINGLE, form_of
 from gradproof.program import Array, Leaf, Program
 from gradproof.reference.rounding import LUCK, extent, trembling
@@ -42,7 +43,8 @@ class Loudness:
 
 # No smaller: a backward that solves a system to an absolute tolerance (1e-8) is right as far as that goes.
 LOUDNESS = {DOUBLE.name: Loudness(2.0**14, -(2.0**-12)), SINGLE.name: Loudness(2.0**4, -(2.0**-12))}
-# How far a push must be off to be called so, relative to its terms; and no less than some roundings.
+# How far a push must be off, relative to its terms, to be called so whatever its rounding; and no less than some
+# roundings.
 FAR_OFF, ROUNDINGS = 1e-3, 64.0
 # Half precision has no room for either.
 PLAIN = Loudness(1.0, -1.0)
@@ -131,15 +133,16 @@ def _beyond_backward(program: Program, found: Combined, tolerance: Tolerance, no
 
 
 def _beyond_forward(program: Program, found: Combined, tolerance: Tolerance) -> Excess:
-    """Only what is far off is said: how a forward rule rounds cannot be measured as that of a backward can."""
+    """What is not far off is said where the rounding of the same derivatives can be measured: by backward."""
     form = form_of(program)
     tangent, pushed, expected = found.vector, found.made, found.expected
-    share = max(FAR_OFF, tolerance.finest, ROUNDINGS * form.roundoff)
+    share = max(tolerance.finest if form is DOUBLE else FAR_OFF, ROUNDINGS * form.roundoff)
     moved = max((rms(tangent[x.span]) / (rms(program.point[x.span]) or 1.0) for x in program.inputs), default=0.0)
     excess: dict[Leaf, Array] = {}
     with np.errstate(invalid="ignore", over="ignore"):
-        # What is not finite is the comparison's business, or beyond a narrow format.
-        deviations = np.where(np.isfinite(pushed) & ~np.isinf(expected), np.abs(pushed - expected), 0.0)
+        # What is not finite is the comparison's business, or beyond a narrow format; but nothing is beyond float64.
+        told = np.isfinite(pushed) | (np.isinf(pushed) & (form is DOUBLE))
+        deviations = np.where(told & ~np.isinf(expected), np.abs(pushed - expected), 0.0)
         for leaf in (output for output in program.outputs if output.size):
             span, scale = leaf.span, rms(expected[leaf.span])
             least = negligible(program) * size_of(program, leaf) * moved * float(np.sqrt(program.point.size))
@@ -147,12 +150,29 @@ def _beyond_forward(program: Program, found: Combined, tolerance: Tolerance) -> 
             if deviations[span].max() <= share * scale + least:
                 continue
             terms = np.abs(expected) if found.terms is None else found.terms()
-            allowed = share * np.maximum(terms[span], scale) + least
-            if (deviations[span] > allowed).any():
-                excess[leaf] = deviations[span] - allowed
+            size = np.maximum(terms[span], scale)
+            beyond = deviations[span] - share * size - least
+            worst = int(np.argmax(beyond))
+            if beyond[worst] > 0 and deviations[span][worst] <= FAR_OFF * size[worst] + least:
+                beyond -= _rounding(program, leaf.start + worst, tangent)
+            if beyond[worst] > 0:
+                excess[leaf] = beyond
         if not excess or not np.allclose(program.push(tangent[None])[0], pushed, share, 0.0, equal_nan=True):
             return {}  # what is never the same twice is for others to say
     return excess
+
+
+def _rounding(program: Program, output: int, tangent: Array) -> float:
+    """What the derivative of one output along a tangent may be off by, if its entries are as uncertain as backward's.
+    Without a backward anything may be rounding."""
+    unit = np.zeros(program.value.size)
+    unit[output] = 1.0
+    try:
+        program.pull(unit[None])
+    except Unsupported:
+        return float("inf")
+    uncertain = trembling(program, unit, np.random.default_rng(0), extent) * tangent
+    return LUCK * float(np.sqrt(dot(uncertain, uncertain)))
 
 
 def _finding(side: Side, leaf: Leaf, at: int, found: Combined) -> Finding:

@@ -18,6 +18,8 @@ SMALL, LARGE = 2.0**-20, 2.0**20
 # A format is recognised by so many different numbers, and grants a few roundings.
 DISTINCT = 4
 ROUNDINGS = 4.0
+# A cast may go by another format, and round twice: a few numbers in a thousand then are others.
+TWICE = 0.004
 # By kind of mistake, in the words of the side.
 HINTS = {
     "ignored": "Multiply by the {incoming} in {rule}; it is not always one.",
@@ -169,7 +171,7 @@ def _rounded(rule: Asked) -> Found | None:
         made = all(np.array_equal(narrow.round(numbers), numbers) for numbers in (one, other, both))
         if made and np.unique(np.abs(one)).size >= DISTINCT:
             what = "every number"
-        elif all(np.array_equal(rule(narrow.round(given)), rule(given)) for given in (w, v)):
+        elif all(np.mean(rule(narrow.round(given)) != rule(given)) <= TWICE for given in (w, v)):
             what = f"the {rule.side.vector}"
         else:
             continue

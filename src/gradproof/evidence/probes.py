@@ -34,6 +34,7 @@ SIGMAS = 6.0
 SEVERAL = frozenset({Kind.KINK, Kind.STAIRS, Kind.STEEP, Kind.JUMP})
 # A deviation beyond a glance's bar is measured again, with a bar of its own that is up to so many times wider.
 DOUBTED = 32.0
+NOT_SINGLED_OUT = "the entries that were looked at are each within tolerance, but such do not add up to this"
 
 
 def gather(task: Task, evidence: Evidence) -> Gathered:
@@ -100,6 +101,7 @@ def _judge_pair(task: Task, mode: str, evidence: Evidence, o: int, i: int) -> Co
         most = SIGMAS * _loosest(task, tolerance[worst]) + CLEAR * bar[worst]
         beyond = bool(np.isfinite(most)) and not excess[worst] <= most
         verdict = Verdict.WRONG if located.found or beyond else Verdict.RIGHT
+        reason = located.remark if verdict is Verdict.RIGHT else NOT_SINGLED_OUT if not located.found else ""
         rough = SEVERAL & (located.kinds | {Kind(int(outcomes[worst].numeric.kind[i, o]))})
         if beyond and not located.found and (rough or coarsest(task.reference.inputs) is not DOUBLE):
             # Kinks of opposite sign that could not be told apart allow more than what is left of both; and the steps of
@@ -122,7 +124,7 @@ def _judge_pair(task: Task, mode: str, evidence: Evidence, o: int, i: int) -> Co
         found=located.found or (located.unclear if verdict is Verdict.UNDECIDED else ()),
         wrong=len(located.found),
         entries=output_leaf.size * input_leaf.size,
-        reason=reason or located.remark,
+        reason=reason,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -15,6 +15,7 @@ from gradproof.contracts.side import FORWARD, REVERSE
 from gradproof.evidence.gathered import Task, restricted
 from gradproof.norms import Weighed, largest, rms
 from gradproof.program import Array, Leaf
+from gradproof.reference.rounding import FACTORS
 from gradproof.reference.stencil import SHORT
 from gradproof.result import Finding
 from gradproof.sizes import size_of
@@ -137,6 +138,20 @@ def pushes(task: Task, drawn: list[Probe]) -> tuple[list[Sums], tuple[Finding, .
         return size
 
     return found, check_linear(program, FORWARD, Combined(factor * direction, pushed, expected, terms), task.tolerance)
+
+
+def held_to_digits(task: Task, probe: Probe, asked: Container[str]) -> tuple[Finding, ...]:
+    """The contract once more, in the modes that are asked for, with a multiple of the probe that changes all its
+    digits: a rule may round what it is given, which no power of two shows and no unit vector."""
+    program = task.program
+    vectors = {REVERSE: probe.cotangent, FORWARD: probe.direction}
+    findings: tuple[Finding, ...] = ()
+    for side, vector in vectors.items():
+        if side.mode in asked:
+            once, other = (side.run(program, (factor * vector)[None])[0] for factor in FACTORS[:2])
+            combined = Combined(FACTORS[1] * vector, other, FACTORS[1] / FACTORS[0] * once)
+            findings += check_linear(program, side, combined, task.tolerance, task.nondet_tol)
+    return findings
 
 
 def modes(task: Task, drawn: list[Probe], analytic: list[dict[str, Sums]]) -> list[Modes]:

@@ -113,7 +113,7 @@ def stairs_remark(place: Place, count: int, low: float, high: float) -> Finding:
 def mismatch(comparison: Comparison) -> Finding:
     """The finding of a block that is wrong."""
     worst = comparison.worst
-    place = worst.place if worst else Place()
+    place = worst.place if worst else Place(Spot(comparison.output.path), Spot(comparison.input.path))
     name = (
         f"{comparison.mode} derivative"
         if comparison.order == 1
@@ -133,6 +133,10 @@ def mismatch(comparison: Comparison) -> Finding:
     else:
         extent = f"at least {max(comparison.wrong, 1)} of {comparison.entries} entries"
     rule = "backward" if comparison.mode == "reverse" else "the forward rule"
+    if worst is None:
+        text = f"the {name} {place} is off in a random combination of all entries, by more than they may add up to"
+        hint = f"Check a smaller example: there effort='exhaustive' shows every entry that {rule} gives."
+        return Finding("mismatch", Verdict.WRONG, place, text, hint)
     hint = f"Look at how {rule} computes the derivative with respect to {comparison.input.path} at this index."
     return Finding("mismatch", Verdict.WRONG, place, f"the {name} is wrong in {extent}; worst at {place}", hint)
 

@@ -78,6 +78,18 @@ def test_the_right_ones_pass(name: str, effort: Effort, size: int) -> None:
         assert gradproof.check(doubled(RIGHT[name]), at(size), effort=effort, seed=seed).ok
 
 
+@pytest.mark.parametrize("size", [1, 17, 5_000, 100_000])
+def test_a_cotangent_in_half_precision_is_called_so(size: int) -> None:
+    """Unit vectors and powers of two come through as they are: a probe of many entries shows that something is off."""
+    for seed in range(3 if size > 10_000 else 12):
+        result = gradproof.check(doubled(lambda g: 2 * g.half().double()), at(size), seed=seed)
+        (finding,) = [one for one in result.wrong if one.code == "nonlinear"]
+        assert finding.diagnosis is not None, f"seed {seed}: {result}"
+        assert finding.diagnosis.code == "precision"
+        assert finding.diagnosis.sentence.endswith("is rounded to float16, and linear but for that")
+        assert gradproof.check(doubled(lambda g: 2 * g.float().double()), at(size), seed=seed).ok
+
+
 @pytest.mark.parametrize("fast", [False, True])
 @pytest.mark.parametrize("size", [1, 3, 17])
 def test_the_drop_in_has_no_lucky_seed(size: int, fast: bool, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -106,11 +106,37 @@ def test_in_float32_too(name: str) -> None:
     assert finding.diagnosis.code == CAUSES[name]
 
 
-def test_a_tangent_in_half_precision_is_called_so() -> None:
-    result = gradproof.check(written(lambda t: t.half().double()), draw(5), effort=1, seed=1)
-    (finding,) = [one for one in result.wrong if one.code == "nonlinear-forward"]
-    assert finding.diagnosis is not None
-    assert finding.diagnosis.sentence == "on its way to out, the tangent is rounded to float16, and linear but for that"
+@pytest.mark.parametrize(
+    ("size", "effort"), [*((size, effort) for size in (1, 5, 60, 400) for effort in ("exhaustive", 1)), (5_000, 1)]
+)
+def test_a_tangent_in_half_precision_is_called_so(size: int, effort: Effort) -> None:
+    for seed in range(5):
+        result = gradproof.check(written(lambda t: t.half().double()), draw(size), effort=effort, seed=seed)
+        (finding,) = [one for one in result.wrong if one.code == "nonlinear-forward"]
+        assert finding.diagnosis is not None, f"seed {seed}: {result}"
+        said = "on its way to out, the tangent is rounded to float16, and linear but for that"
+        assert finding.diagnosis.sentence == said
+        # Single precision is within the tolerance.
+        assert gradproof.check(written(lambda t: t.float().double()), draw(size), effort=effort, seed=seed).ok
+
+
+def test_where_no_backward_tells_how_it_rounds_only_what_is_far_off_is_said() -> None:
+    class Pushed(torch.autograd.Function):
+        @staticmethod
+        def forward(x: Tensor) -> Tensor:
+            return x.sin()
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: tuple[Tensor], output: Tensor) -> None:
+            ctx.save_for_forward(*inputs)
+
+        @staticmethod
+        def jvp(ctx: Any, t: Tensor) -> Tensor:
+            digits, exponent = torch.frexp(t)
+            return torch.ldexp((2048 * digits).round() / 2048, exponent) * ctx.saved_tensors[0].cos()
+
+    result = gradproof.check(Pushed.apply, draw(5), modes="forward", effort="exhaustive", seed=0)
+    assert not [one for one in result.findings if one.code == "nonlinear-forward"]
 
 
 def test_without_the_contract_nothing_is_said() -> None:
