@@ -252,11 +252,9 @@ def _option(config: pytest.Config, name: str) -> str:
 
 
 def _seed(text: str) -> int:
-    if text == "random":
-        return secrets.randbits(32)
-    if not text.isdigit():
+    if text != "random" and not text.isdigit():
         raise pytest.UsageError(f"--gradproof-seed={text} is not understood; write a number such as 7, or random")
-    return int(text)
+    return secrets.randbits(32) if text == "random" else int(text)
 
 
 def _effort(text: str) -> Any:
@@ -270,6 +268,8 @@ def _prepare(files: Mapping[str, Path]) -> None:
     from gradproof.errors import UsageError
     from gradproof.render.files import Files
 
+    if Path("-") in files.values():
+        raise pytest.UsageError("a report of pytest goes to a file; write one for -, such as report.json")
     try:
         Files(**files).prepare()
     except UsageError as refused:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from statistics import median
 from types import FrameType
 
-from bench.operators.cases import Case, Judgement
+from bench.operators.cases import Case, Judgement, seed
 from bench.operators.checkers import Candidate, Checker
 from gradproof.sweep.worker import Started
 
@@ -112,6 +112,7 @@ def _repeat(
 
 def _timed(case: Case, candidate: Candidate, checkers: Mapping[str, Checker], limit: float) -> tuple[Judgement, float]:
     checker = checkers[candidate.checker]
+    seed()  # in nobody's time
     # Not the process's time: while a timer of it runs, Linux brings that up to date in ticks of 4 ms only.
     before = time.thread_time()
     try:

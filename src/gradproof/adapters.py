@@ -29,7 +29,7 @@ BUILT_IN = {
     "numpy": "gradproof.numpy.adapter",
 }
 # The package that a program's class comes from, to the function that holds it to its framework's own contracts.
-SUITES = {"gradproof.torch": "gradproof.torch.contracts.suite", "gradproof.jax": "gradproof.jax.contracts.suite"}
+SUITES = {f"gradproof.{framework}": f"gradproof.{framework}.contracts.suite" for framework in BUILT_IN}
 PLAIN = Around()
 
 
@@ -56,7 +56,7 @@ def program_of(
         raise UsageError(f"the first argument must be the function to check, got {fn!r}; write check(fn, (x,))")
     if kwargs is not None and not isinstance(kwargs, Mapping):
         raise UsageError(
-            f"kwargs must be a dict of keyword arguments, got a {type(kwargs).__name__}; write check(fn, (x, y)) for "
+            f"kwargs must be a dict of keyword arguments, got {type(kwargs).__name__}; write check(fn, (x, y)) for "
             "two arguments, check(fn, (x,), {'scale': 2.0}) for keyword arguments"
         )
     named = dict(kwargs or {})

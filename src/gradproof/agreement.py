@@ -22,6 +22,8 @@ Mask = NDArray[np.bool_]
 # Default relative tolerance: 1e-5 in double; below that a multiple of the format's own rounding error, which grows
 # with the logarithm of the number of terms that a gradient entry may sum.
 DOUBLE_TOLERANCE = 1e-5
+# An entry that is off by so much of its own row and column is wrong, however large others of its block are.
+GROSS = 0.1
 # Where the function itself runs in nothing wider than float32, its differences resolve no more than about the root of
 # that rounding error: this many times it at an entry, and at one that is small beside its block, many of whose entries
 # may be zero, so many of the block's rms. (In half precision they resolve nothing that could be called right.)
@@ -43,7 +45,7 @@ def tolerance_for(settings: Settings, program: Program, reference: Program) -> T
     # What differs from run to run cannot be judged more closely than that.
     absolute = settings.nondet_tol
     if coarsest is precision.DOUBLE:
-        return Tolerance(relative=DOUBLE_TOLERANCE, absolute=absolute)
+        return Tolerance(relative=DOUBLE_TOLERANCE, absolute=absolute, gross=GROSS)
     terms = max(program.point.size, program.value.size, 2)
     relative = coarsest.roundings * coarsest.roundoff * (1.0 + np.log2(terms) / 8.0)
     if coarsest is precision.SINGLE is precision.form_of(reference):

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import inspect
 import time
-import traceback
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from gradproof.arrays import seeded
 from gradproof.cases import Case
 from gradproof.check import check
-from gradproof.errors import UsageError
+from gradproof.errors import UsageError, said, where
 from gradproof.result import Cost, Finding, Place, Result, Verdict
 from gradproof.settings import Settings
 
 HINT = "Call the function by itself at these arguments."
-_PACKAGE = str(Path(__file__).parent)
 
 
 def attempt(case: Case, seed: int, options: Mapping[str, Any]) -> Result:
@@ -29,8 +26,8 @@ def attempt(case: Case, seed: int, options: Mapping[str, Any]) -> Result:
             call = case.make(seed)
             _known(call.options)
             result = check(call.fn, call.args, call.kwargs, **{"seed": seed, **call.options, **options})
-    except Exception as raised:  # noqa: BLE001  a case may raise anything
-        sentence = f"{type(raised).__name__}: {raised}{where(raised)}"
+    except (Exception, SystemExit) as raised:  # noqa: BLE001  a case may raise anything
+        sentence = f"{said(raised)}{where(raised)}"
         hint = "" if isinstance(raised, UsageError) else HINT  # its message ends with what to write
         return failed(case.name, sentence, seed, options, time.perf_counter() - started, hint)
     return replace(result, name=case.name)
@@ -60,9 +57,3 @@ def failed(name: str, sentence: str, seed: int, options: Mapping[str, Any], seco
         seed=seed,
         settings=Settings.validated(seed=seed, **known),
     )
-
-
-def where(raised: BaseException) -> str:
-    """The innermost line that is the user's."""
-    frames = [frame for frame in traceback.extract_tb(raised.__traceback__) if not frame.filename.startswith(_PACKAGE)]
-    return f" ({frames[-1].filename}:{frames[-1].lineno}, in {frames[-1].name})" if frames else ""

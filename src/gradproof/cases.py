@@ -166,6 +166,11 @@ def _seeds(seeds: object) -> tuple[int, ...]:
     listed = range(seeds) if isinstance(seeds, int) and not isinstance(seeds, bool) else seeds
     if isinstance(listed, Iterable):
         listed = tuple(listed)
+        if not listed and not isinstance(seeds, tuple):  # the empty tuple stands for what was not said
+            raise UsageError(
+                f"seeds={seeds!r} asks for no case at all; write seeds=3 for 0, 1 and 2, or seeds=(7, 11), or leave "
+                "it out for the seed of the run"
+            )
         if all(isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0 for seed in listed):
             return listed
     raise UsageError(f"seeds={seeds!r} is not understood; write seeds=3 for 0, 1 and 2, or seeds=(7, 11)")
@@ -180,6 +185,11 @@ def _options(options: dict[str, Any]) -> dict[str, Any]:
 
 def _agree(recipe: Recipe) -> None:
     """The parameters of the function are those that will be filled in."""
+    if "." in recipe.function.__qualname__.rpartition("<locals>.")[2]:
+        raise UsageError(
+            f"case {recipe.function.__qualname__} is a method, and cases are plain functions; write "
+            f"def {recipe.name}() outside of the class"
+        )
     wanted = inspect.signature(recipe.function).parameters
     needed = {name for name, one in wanted.items() if one.default is one.empty and one.kind is not one.VAR_KEYWORD}
     missing = sorted(needed - recipe.params.keys() - {SEED, RNG})
@@ -187,6 +197,12 @@ def _agree(recipe: Recipe) -> None:
         raise UsageError(
             f"case {recipe.name} takes {missing[0]!r}, which nobody fills in; write "
             f"@gradproof.case(params={{{missing[0]!r}: [...]}}), or call it seed or rng"
+        )
+    empty = [name for name, values in recipe.params.items() if not values]
+    if empty:
+        raise UsageError(
+            f"case {recipe.name} would never run: params={{{empty[0]!r}: []}} has no value; write "
+            f"params={{{empty[0]!r}: [1, 8]}}, or take the decorator away"
         )
     extra = [name for name in recipe.params if name not in wanted]
     if extra and not any(one.kind is one.VAR_KEYWORD for one in wanted.values()):

@@ -20,8 +20,8 @@ from gradproof.adapters import program_of
 from gradproof.around import Around
 from gradproof.audit import audit
 from gradproof.confined import confined
-from gradproof.errors import BudgetSpent, GradcheckError, Unsupported
-from gradproof.evidence.wording import budget_spent, no_outputs, unsupported
+from gradproof.errors import BudgetSpent, GradcheckError, Unsupported, UsageError
+from gradproof.evidence.wording import budget_spent, no_outputs, unsupported, worded
 from gradproof.examined import Examined
 from gradproof.linearize import examine_modes
 from gradproof.metered import Metered
@@ -105,10 +105,16 @@ def check(
         around = Around.asked(output_map, settings.randomness)
         program = program_of(fn, args, kwargs, wrt, derivative, around)
         if expected_gradient_of is not None:
+            if not callable(expected_gradient_of):
+                raise UsageError(
+                    f"expected_gradient_of={expected_gradient_of!r} is not a function; write "
+                    "expected_gradient_of=lambda x: x for a straight-through estimator"
+                )
             program = Surrogate(program, program_of(expected_gradient_of, args, kwargs, wrt, derivative, around))
         result = check_program(program, settings)
         if not program.outputs:
-            result = replace(result, verdict=Verdict.UNSUPPORTED, findings=(no_outputs(program.skipped),))
+            who = "the function" if output_map is None else "output_map"
+            result = replace(result, verdict=Verdict.UNSUPPORTED, findings=(no_outputs(program.skipped, who),))
         return recording.told(result)
     finally:
         random.setstate(state)
@@ -161,7 +167,9 @@ def _by_order(metered: Metered, settings: Settings, generator: np.random.Generat
             if order > 1:
                 metered = metered.gradient(signed(generator, metered.value.size))
             if order >= settings.lowest:
-                found.append(examine_modes(metered, settings, order, generator))
+                examined = examine_modes(metered, settings, order, generator)
+                words = offers_of(metered).words
+                found.append(replace(examined, findings=worded(examined.findings, words)))
         except BudgetSpent as spent:
             found.append(Examined(findings=(budget_spent(str(spent)),)))
             break

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 
 from gradproof.cases import MARK, Case, Recipe
-from gradproof.errors import UsageError
+from gradproof.errors import UsageError, said, where
 
 EXAMPLE = """\
 @gradproof.case
@@ -51,11 +51,17 @@ class Target:
         return [name]
 
     def _nothing(self, recipes: list[Recipe]) -> str:
+        if not recipes and Path(self.source).is_dir():
+            return _folder(self.source)
         if not recipes:
             look = f"\n\nor look at one function: gradproof check {self.source}:{self.name or 'name'} --arg 'randn(3)'"
             return f"{self.source} holds no cases; write one:\n\n{EXAMPLE}{look}"
         names = [case.name for recipe in recipes for case in recipe.cases()]
         return f"{self.source} holds no case {self.name!r}; it has {', '.join(names[:12])}{', ...' * (len(names) > 12)}"
+
+
+def _folder(source: str) -> str:
+    return f"{source} is a folder; name a file: gradproof check {Path(source) / 'cases.py'}"
 
 
 def recipes_of(module: ModuleType) -> list[Recipe]:
@@ -89,7 +95,9 @@ def _is_mark(decorator: ast.expr) -> bool:
 def load(source: str) -> ModuleType:
     """Import a file by its path, or a module by its name. Both may import what lies beside them."""
     path = Path(source)
-    if source.endswith(".py") or path.is_dir():
+    if path.is_dir() and not (source.isidentifier() and (path / "__init__.py").is_file()):
+        raise UsageError(_folder(source))
+    if source.endswith(".py"):
         if not path.is_file():
             raise UsageError(f"there is no file {source!r}; write gradproof check path/to/cases.py")
         return _guarded(source, lambda: _of_file(path.resolve()))
@@ -130,9 +138,9 @@ def _guarded(source: str, imported: Callable[[], ModuleType]) -> ModuleType:
     """What an import raises is the user's to mend: it is named with its line, without our frames."""
     try:
         return imported()
-    except UsageError:
-        raise
-    except Exception as raised:
+    except UsageError as refused:
+        raise UsageError(f"{refused}{where(refused)}") from refused
+    except (Exception, SystemExit) as raised:
         if isinstance(raised, ModuleNotFoundError) and raised.name in (source, source.partition(".")[0]):
             raise UsageError(
                 f"there is no module {source!r} to be imported from here; write package.module or path/to/file.py"
@@ -141,7 +149,8 @@ def _guarded(source: str, imported: Callable[[], ModuleType]) -> ModuleType:
         inside = (
             "" if last.filename == __file__ or "importlib" in last.filename else f" ({last.filename}:{last.lineno})"
         )
-        raise UsageError(f"{source} cannot be imported: {type(raised).__name__}: {raised}{inside}") from raised
+        guard = "; put that under if __name__ == '__main__':" if isinstance(raised, SystemExit) else ""
+        raise UsageError(f"{source} cannot be imported: {said(raised)}{inside}{guard}") from raised
 
 
 def _importable(folder: Path) -> None:

@@ -105,7 +105,7 @@ def compare(
 def _expect(fn: object, reference: object, multiple: object, probes: object) -> None:
     for name, one in (("fn", fn), ("reference", reference)):
         if not callable(one):
-            raise UsageError(f"{name} must be a function, got a {type(one).__name__}; write compare(fn, reference, x)")
+            raise UsageError(f"{name} must be a function, got {type(one).__name__}; write compare(fn, reference, x)")
     if not isinstance(multiple, (int, float)) or not multiple >= 1:
         raise UsageError(f"multiple={multiple!r} is not understood; write a number >= 1, such as multiple=2.0")
     if not isinstance(probes, int) or isinstance(probes, bool) or probes < 1:

@@ -13,6 +13,7 @@ from gradproof.errors import UsageError
 from gradproof.paths import matching
 from gradproof.program import Array, Leaf, Offers, Program, linearized_of, offers_of
 from gradproof.spaces import Numbers, Space
+from gradproof.unrounded import Unrounded, unrounded_of
 from gradproof.wrapped import Wrapped
 
 
@@ -103,6 +104,10 @@ class Confined(Wrapped):
 
     def widened(self) -> Program:
         return self._around(self.inner.widened())
+
+    def unrounded(self) -> Unrounded[Program] | None:
+        found = unrounded_of(self.inner)
+        return None if found is None else Unrounded(self._around(found.program), found.form)
 
     def linearized(self) -> Program:
         return self._around(linearized_of(self.inner))

@@ -1,12 +1,16 @@
-"""The exceptions gradproof raises on purpose."""
+"""The exceptions gradproof raises on purpose, and any exception in words."""
 
 from __future__ import annotations
 
+import traceback
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from gradproof.program import Array
     from gradproof.result import Result
+
+_PACKAGE = str(Path(__file__).parent)
 
 
 class UsageError(ValueError):
@@ -74,3 +78,16 @@ def first_line(error: BaseException) -> str:
     """The first sentence or line of a message; those of frameworks run over whole screens."""
     line = next(iter(str(error).strip().splitlines()), "") or type(error).__name__
     return line if len(line) <= 160 else line[:157] + "..."
+
+
+def said(raised: BaseException) -> str:
+    """What was raised, in words. The exit of a program says no more than its status."""
+    if isinstance(raised, SystemExit):
+        return f"it called sys.exit({'' if raised.code is None else repr(raised.code)})"
+    return f"{type(raised).__name__}: {raised}"
+
+
+def where(raised: BaseException) -> str:
+    """The innermost line that is the user's."""
+    frames = [frame for frame in traceback.extract_tb(raised.__traceback__) if not frame.filename.startswith(_PACKAGE)]
+    return f" ({frames[-1].filename}:{frames[-1].lineno}, in {frames[-1].name})" if frames else ""

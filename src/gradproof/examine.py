@@ -10,14 +10,15 @@ import numpy as np
 
 from gradproof.adapters import suite_of
 from gradproof.agreement import tolerance_for
-from gradproof.contracts.adjoint import blocks, check_adjoint
+from gradproof.contracts.adjoint import check_adjoint
 from gradproof.contracts.repeatable import Repeats, Unrepeatable, check_pulls
 from gradproof.contracts.side import REVERSE
 from gradproof.contracts.suite import Kept, Reach, Terms
-from gradproof.contracts.symmetric import check_symmetric, check_symmetric_by_probes
+from gradproof.contracts.symmetric import check_symmetric_by_probes
 from gradproof.diagnose.findings import explained, mismatches, only_in, only_rounding
 from gradproof.errors import BudgetSpent, Ended, Unsupported
 from gradproof.evidence import exhaustive, probes, sparse
+from gradproof.evidence.between import between_modes
 from gradproof.evidence.crosswise import gather_crosswise
 from gradproof.evidence.forward import columns
 from gradproof.evidence.gathered import Gathered, Task
@@ -28,13 +29,21 @@ from gradproof.evidence.plan import PROBES, Plan, plans
 from gradproof.evidence.sums import Sums, held_to_digits, modes, pulls, pushes
 from gradproof.evidence.trace import trace
 from gradproof.evidence.units import units
-from gradproof.evidence.wording import budget_spent, departs, imprecise, overflow, undecided, unsupported, worded
+from gradproof.evidence.wording import (
+    budget_spent,
+    departs,
+    imprecise,
+    missing_mode,
+    overflow,
+    undecided,
+    unsupported,
+)
 from gradproof.examined import Examined
 from gradproof.metered import Metered
 from gradproof.picture import Trace
 from gradproof.precision import SINGLE, form_of
 from gradproof.program import Array, offers_of
-from gradproof.reference.widest import widest
+from gradproof.reference.widest import Pairing, RoundsInside, widest, without_casts
 from gradproof.result import Finding, Verdict
 from gradproof.settings import Settings
 from gradproof.tasks import shows_itself, task_of
@@ -51,41 +60,62 @@ def examine(program: Metered, settings: Settings, order: int, generator: np.rand
     if program.point.size == 0 or program.value.size == 0:
         return Examined(notes=("there are no entries: inputs or outputs are empty",), empty=True)
     repeats = Repeats(program, settings.nondet_tol)
+
+    def task_for(pairing: Pairing, repeats: Repeats) -> Task:
+        return task_of(pairing.program, pairing.reference, repeats, settings, order, generator)
+
+    def rounds_inside() -> None:
+        """What is cast to a narrower format inside moves in stairs, which leave doubts that are gone without that."""
+        other = without_casts(program, generator)
+        if other is not None and not refused(task_for(other, repeats)):
+            raise RoundsInside(other)
+
     try:
         if not shows_itself(program):
             repeats.ask()
-        reference, note = widest(program, generator)
-        task = task_of(program, reference, repeats, settings, order, generator)
-        own = partial(_own_contracts, task, program, settings)
-        if reference is program:
-            return _judged(task, settings, note, own)
-        gone = lacking(task)
-        left = replace(task, modes=tuple(mode for mode in task.modes if mode not in gone))
-        if not left.modes:
-            return _judged(task, settings, note, own)
         try:
-            judged = _judged_in_both(left, settings, note, own)
-        except (Ended, Unsupported):
-            raise
-        except Exception:
-            reason = refused(left)
-            if not reason:
-                raise
-            form = form_of(program).name
-            judged = _judged(
-                left, settings, (f"the rule runs in {form} alone, the function in float64: {reason}",), own
-            )
-        return replace(judged, findings=judged.findings + tuple(_missing(*one, settings) for one in gone.items()))
+            pairing = widest(program, generator)
+            doubted = repeats if pairing.casts == "left out" else repeats.leading_to(rounds_inside)
+            judged = _in_its_formats(task_for(pairing, doubted), settings, pairing.note)
+            if judged.verdict is not Verdict.RIGHT and doubted is not repeats:
+                doubted.ask()  # the numbers of its own format may be what is off
+        except RoundsInside as found:
+            pairing = found.pairing
+            judged = _in_its_formats(task_for(pairing, repeats), settings, pairing.note)
     except Unrepeatable as found:
         return Examined(findings=found.findings)
     except BudgetSpent as spent:
         return Examined(findings=(budget_spent(str(spent)),), notes=program.notes)
+    return judged
+
+
+def _in_its_formats(task: Task, settings: Settings, note: tuple[str, ...]) -> Examined:
+    """One format, or two, as far as the rule exists in both."""
+    program = task.program
+    own = partial(_own_contracts, task, program, settings)
+    if task.reference is program:
+        return _judged(task, settings, note, own)
+    gone = lacking(task)
+    left = replace(task, modes=tuple(mode for mode in task.modes if mode not in gone))
+    if not left.modes:
+        return _judged(task, settings, note, own)
+    try:
+        judged = _judged_in_both(left, settings, note, own)
+    except (Ended, Unsupported):
+        raise
+    except Exception:
+        reason = refused(left)
+        if not reason:
+            raise
+        form = form_of(program).name
+        judged = _judged(left, settings, (f"the rule runs in {form} alone, the function in float64: {reason}",), own)
+    return replace(judged, findings=judged.findings + tuple(missing_mode(*one, settings) for one in gone.items()))
 
 
 def _judged_in_both(task: Task, settings: Settings, note: tuple[str, ...], own: Own) -> Examined:
     """Below double precision: the rule in float64, then its own numbers, which count where they differ from those."""
     tolerance = tolerance_for(settings, task.reference, task.reference)
-    repeats = Repeats(task.reference, settings.nondet_tol)  # what a narrow format rounds away may be a doubt here
+    repeats = task.repeats.of(task.reference)  # what a narrow format rounds away may be a doubt here
     wide = replace(task, program=task.reference, tolerance=tolerance, repeats=repeats, role="copy")
     rule = _judged(wide, settings, note, lambda _: Kept())
     form = form_of(task.program)
@@ -93,7 +123,7 @@ def _judged_in_both(task: Task, settings: Settings, note: tuple[str, ...], own: 
     beyond = [one for one in found if one.steady or one.scattered]
     remarks = tuple(overflow(one, form) for one in found if one.overflow)
     # What is not known to the digits of float64, or rounded there, may be right to those of the format.
-    rounded = rule.verdict is Verdict.WRONG and only_rounding(rule.findings, rule.comparisons, task.tolerance.relative)
+    rounded = rule.verdict is Verdict.WRONG and only_rounding(task, rule.findings, rule.comparisons, form)
     if beyond or rounded or rule.verdict is Verdict.UNDECIDED:
         native = _judged(task, settings, note, own)
         if not beyond and native.verdict is Verdict.RIGHT:
@@ -142,13 +172,13 @@ def _judged(task: Task, settings: Settings, note: tuple[str, ...], own: Own) -> 
     findings = not_finite(task) + gathered.findings
     if not gathered.comparisons and all(finding.verdict is Verdict.RIGHT for finding in findings):
         findings += (unsupported(f"a derivative of order {task.order}", "no mode of it exists", Verdict.UNSUPPORTED),)
+        reason = "nothing"
     kept = own(gathered)
     said = {(finding.code, finding.place) for finding in findings}
     findings += tuple(finding for finding in kept.findings if (finding.code, finding.place) not in said)
     findings = explained(task, findings)
     findings += mismatches(task, gathered.comparisons, findings)
     findings += tuple(undecided(c) for c in gathered.comparisons if c.verdict is Verdict.UNDECIDED)
-    findings = worded(findings, offers_of(program).words)
     prefix = f"order {task.order}: " if settings.order > 1 else ""
     traces: tuple[Trace, ...] = ()
     if task.detail == "plots":
@@ -169,7 +199,8 @@ def _judged(task: Task, settings: Settings, note: tuple[str, ...], own: Own) -> 
 
 def _own_contracts(task: Task, program: Metered, settings: Settings, gathered: Gathered) -> Kept:
     """Those of the program's framework, which are about the rule itself: the first order says it all."""
-    if task.order > 1 or "reverse" not in task.modes or HERE.issuperset(settings.contracts):
+    unasked = "reverse" in offers_of(program).modes and "reverse" not in task.modes
+    if task.order > 1 or unasked or HERE.issuperset(settings.contracts):
         return Kept()
     rule = program.rule
     suite = suite_of(rule)
@@ -218,25 +249,10 @@ def _exhaustive(task: Task, settings: Settings) -> Gathered:
             analytic[mode] = found.jacobian
             findings += found.findings
         except Unsupported as missing:
-            findings += (_missing(mode, missing, settings),)
+            findings += (missing_mode(mode, missing, settings),)
     gathered = exhaustive.gather(task, analytic, findings)
-    between = _between_modes(task, analytic, gathered)
+    between = between_modes(task, analytic, gathered)
     return gathered.with_findings(between) if between else gathered
-
-
-def _between_modes(task: Task, analytic: dict[str, Array], gathered: Gathered) -> tuple[Finding, ...]:
-    """Contracts that need no numeric side: the modes against each other, and a Hessian against its transpose. They are
-    held where the numbers are right."""
-    found: tuple[Finding, ...] = ()
-    if not gathered.plainly_right:
-        return found
-    if "adjoint" in task.contracts and len(analytic) == 2 and analytic["reverse"] is not analytic["forward"]:
-        pairs = blocks(task.program, analytic["reverse"], analytic["forward"])
-        found += check_adjoint(task.program, pairs, gathered.comparisons, task.tolerance)
-    if "symmetric" in task.contracts and task.order > 1 and analytic:
-        jacobian = next(iter(analytic.values()))
-        found += check_symmetric(task.program, jacobian, task.tolerance)
-    return found
 
 
 def _probe(task: Task, plan: Plan, settings: Settings) -> Gathered:
@@ -256,7 +272,7 @@ def _probe(task: Task, plan: Plan, settings: Settings) -> Gathered:
                 sums, found = pushes(task, flat)
                 findings += found
         except Unsupported as missing:
-            findings += (_missing(mode, missing, settings),)
+            findings += (missing_mode(mode, missing, settings),)
             continue
         for one, its in zip((side for parts in analytic for side in parts), sums, strict=True):
             one[mode] = its
@@ -275,8 +291,3 @@ def _probe(task: Task, plan: Plan, settings: Settings) -> Gathered:
         if "symmetric" in task.contracts and task.order > 1 and "reverse" in sides[0]:
             findings += check_symmetric_by_probes(task.program, task.generator, task.tolerance)
     return replace(gathered.with_findings(findings), repeated=repeated)
-
-
-def _missing(mode: str, reason: Unsupported, settings: Settings) -> Finding:
-    asked = settings.modes is not None and mode in settings.modes
-    return unsupported(f"{mode} mode", str(reason), Verdict.UNSUPPORTED if asked else Verdict.RIGHT)

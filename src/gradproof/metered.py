@@ -22,6 +22,7 @@ from gradproof.program import (
 )
 from gradproof.settings import Budget
 from gradproof.sizes import terms_of_gradient
+from gradproof.unrounded import Unrounded, unrounded_of
 from gradproof.wrapped import Wrapped
 
 
@@ -118,6 +119,20 @@ class Metered(Wrapped):
         wide = self.inner.widened()
         return self if wide is self.inner else Metered(wide, self.budget, self.started, self.terms)
 
+    def unrounded(self) -> Unrounded[Metered] | None:
+        found = unrounded_of(self.inner)
+        if found is None:
+            return None
+        return Unrounded(Metered(found.program, self.budget, self.started, self.terms), found.form)
+
+    def rounding_to(self, form: Precision) -> Metered:
+        """The same program, known to round to this format inside."""
+        if form.bits >= self.form.bits:
+            return self
+        coarser = replace(self)
+        object.__setattr__(coarser, "form", form)
+        return coarser
+
     def affords(self, calls: int) -> bool:
         """Whether this many more calls fit; seconds are judged by what has been spent so far."""
         return self._calls_left() >= calls and self._seconds_left() > 0
@@ -125,7 +140,8 @@ class Metered(Wrapped):
     def reserve(self, rows: int) -> None:
         limited = self.budget.calls is not None or self.budget.seconds is not None
         if limited and not self.affords(rows):
-            raise BudgetSpent(f"the budget ({describe(self.budget)}) does not allow {rows} more calls")
+            more = f"{rows} more call{'s' * (rows != 1)}"
+            raise BudgetSpent(f"the budget ({describe(self.budget)}) does not allow {more}")
 
     def _calls_left(self) -> float:
         if self.budget.calls is None:
@@ -142,7 +158,7 @@ class Metered(Wrapped):
 def describe(budget: Budget) -> str:
     parts = []
     if budget.calls is not None:
-        parts.append(f"{budget.calls} calls")
+        parts.append(f"{budget.calls} call{'s' * (budget.calls != 1)}")
     if budget.seconds is not None:
         parts.append(f"{budget.seconds:g} s")
     return " and ".join(parts) or "none"

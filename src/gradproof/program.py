@@ -125,7 +125,7 @@ class Every:
 class Offers:
     """What a program may have beyond the protocol: the modes its author wrote (others are not missed), up to which
     order; the stored entries of its Jacobian; the function at complex points (k, N) -> (k, M), where every coordinate
-    is a complex number of its own; and what the author calls "backward" and "the forward rule"."""
+    is a complex number of its own; and the author's words for those that findings are written in ("torch.where")."""
 
     modes: tuple[str, ...] = ("reverse", "forward")
     order: int = 1
@@ -214,8 +214,8 @@ def linearized_of(program: Program) -> Program:
 
 
 class Program(Protocol):
-    """What an adapter supplies. All other operators are derived from it in the core. See `Offers` for what it may
-    have in addition."""
+    """What an adapter supplies. All other operators are derived from it in the core. See `Offers`, and the module
+    `unrounded`, for what it may have in addition."""
 
     @property
     def name(self) -> str:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -202,6 +201,10 @@ class Result:
         """True when the gradient was shown to be right (a mode that does not exist here is not held against it)."""
         return self.verdict is Verdict.RIGHT
 
+    def __bool__(self) -> bool:
+        """`assert gradproof.check(...)` means what it says."""
+        return self.ok
+
     @property
     def wrong(self) -> tuple[Finding, ...]:
         return tuple(finding for finding in self.findings if finding.verdict is Verdict.WRONG)
@@ -254,16 +257,17 @@ class Report:
 
     @property
     def verdict(self) -> Verdict:
-        return worst_of([result.verdict for result in self.results])
+        """The loudest of them. Where nothing was checked, nothing can be told."""
+        return worst_of([result.verdict for result in self.results]) if self.results else Verdict.UNDECIDED
 
     def __str__(self) -> str:
         return "\n\n".join(map(str, self.results))
 
     def to_json(self, path: str | PathLike[str]) -> None:
         """Write the report as JSON; `gradproof.render.json.loads` reads it."""
-        from gradproof.render.json import dumps
+        from gradproof.render.json import write
 
-        Path(path).write_text(dumps(self), encoding="utf-8")
+        write(self, path)
 
     def to_html(self, path: str | PathLike[str]) -> None:
         """Write the report as one HTML file that opens offline."""

@@ -43,13 +43,15 @@ CONTRACTS = (
 class Tolerance:
     """How much deviation the user accepts at an entry: `absolute + max(relative * |entry|, block * rms of its block)`.
 
-    `block` is `relative` unless it is given, and its part is at most `ceiling`.
+    `block` is `relative` unless it is given, and its part is at most `ceiling`, and at most `gross` times the size of
+    an entry that is small because its whole row or column is: see `evidence.lines`.
     """
 
     relative: float
     absolute: float = 0.0
     block: float | None = None
     ceiling: float = float("inf")
+    gross: float = float("inf")
 
     def __post_init__(self) -> None:
         given: tuple[object, ...] = (self.relative, self.absolute, self.block or 0.0)

@@ -9,7 +9,9 @@ import pytest
 
 from gradproof.arrays import arrays_of
 from gradproof.cli.arguments import CONSTRUCTORS, FORMS, Reader
+from gradproof.cli.request import DERIVATIVES
 from gradproof.errors import UsageError
+from gradproof.numpy.derivative import ONE_OF
 
 
 def read(text: str, seed: int = 0) -> Any:
@@ -142,3 +144,7 @@ def test_jax_arrays() -> None:
 def test_a_framework_that_is_not_there() -> None:
     with pytest.raises(UsageError, match=r"'fortran' is not installed; there is .*numpy"):
         arrays_of("fortran")
+
+
+def test_the_derivatives_of_the_command_line_are_those_of_the_library() -> None:
+    assert tuple(ONE_OF) == DERIVATIVES

@@ -110,9 +110,33 @@ def unknown(n: int) -> Any:
         ({"params": {"n": [1]}, "seeds": "many"}, "seeds='many' is not understood; write seeds=3"),
         ({"params": {"n": [1]}, "seeds": (-1,)}, "seeds="),
         ({"params": {"n": [1]}, "seeds": True}, "seeds=True"),
+        (
+            {"params": {"n": []}},
+            r"unknown would never run: params=\{'n': \[\]\} has no value; write params=\{'n': \[1, 8",
+        ),
+        ({"params": {"n": [1]}, "seeds": 0}, "seeds=0 asks for no case at all; write seeds=3"),
+        ({"params": {"n": [1]}, "seeds": -2}, "seeds=-2 asks for no case at all; write seeds=3"),
+        ({"params": {"n": [1]}, "seeds": []}, r"seeds=\[\] asks for no case at all; write seeds=3"),
         ({"params": {"n": [1]}, "seed": 3}, r"no option 'seed'; write seeds=\(3,\)"),
     ],
 )
 def test_a_mistake_is_named_when_the_file_is_read(options: dict[str, Any], words: str) -> None:
     with pytest.raises(gradproof.UsageError, match=words):
         gradproof.case(**options)(unknown)
+
+
+def test_a_method_is_no_case() -> None:
+    """Nobody would find it: cases are what the module itself holds."""
+    with pytest.raises(
+        gradproof.UsageError, match=r"Rules\.sine is a method, and cases are plain functions; write def si"
+    ):
+
+        class Rules:
+            @gradproof.case
+            def sine(self) -> Any:
+                return np.sin, np.ones(2)
+
+    def sine() -> Any:
+        return np.sin, np.ones(2)
+
+    assert [case.name for case in recipe(gradproof.case(sine)).cases()] == ["sine"]

@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from command_runs import Command
+from command_runs import CASES, Command
 from rich.console import Console
 
 from gradproof.cli.display import Detail, shown
@@ -124,6 +124,8 @@ def test_a_quick_look(command: Command) -> None:
     assert ran.out.startswith("RIGHT  torch:softmax(randn(2, 3), dim=1): ")
     words = "gradproof check torch:softmax --arg 'randn(2, 3)' --kwarg dim=1 --framework torch --seed 0"
     assert stored().results[0].source == words
+    assert "all 36 entries of the 6 x 6 Jacobian" in ran.out
+    assert "the only entry of the 1 x 1 Jacobian" in command("check", "torch:sin", "-a", "randn(1)").out
 
 
 def test_a_quick_look_at_a_wrong_function_of_a_file(command: Command) -> None:
@@ -213,6 +215,7 @@ def test_a_value_that_is_not_understood_is_told_as_it_was_written(
         (["nosuch.package"], "there is no catalogue 'nosuch.package'; write one of "),
         (["nosuch:name"], "there is no catalogue 'nosuch:name'; write one of "),
         (["nowhere.py"], "there is no catalogue 'nowhere.py'; write one of "),
+        (["."], "there is no catalogue '.'; write one of "),
         (["cases.py", "--seconds", "0"], "Invalid value for '--seconds'"),
         (["cases.py", "--memory", "-1"], "Invalid value for '--memory'"),
         (["cases.py", "--limit", "0"], "Invalid value for '--limit'"),
@@ -248,6 +251,22 @@ def test_a_sweep_that_cannot_be_is_refused_before_anything_is_loaded(
             ["check", "torch:sin", "--derivative", "jac"],
             "--derivative 'jac' is not understood",
         ),
+        (["check", "torch:sin"], "torch:sin is given no argument; write gradproof check torch:sin --arg 'randn(3)'"),
+        (["check", "cases.py:right"], "right is a case; write gradproof check cases.py::right"),
+        (
+            ["check", "numpy:sin", "-a", "randn(3)", "--derivative", "jacobian=cos"],
+            "--derivative jacobian=cos is not understood; write --derivative jac=cos, or another of jac, grad, vjp",
+        ),
+        (
+            ["check", "numpy:sin", "-a", "randn(3)"],
+            "NumPy does not differentiate sin; name the derivative that you wrote: --derivative jac=NAME",
+        ),
+        (
+            ["check", "numpy:sin", "-a", "randn(3)", "--derivative", "jac=cos", "--framework", "torch"],
+            "leave out one of --derivative and --framework",
+        ),
+        (["check", "."], ". is a folder; name a file: gradproof check cases.py"),
+        (["check", "--json", "-", "--junit", "-", "cases.py"], "two reports cannot both go to standard output"),
         (["check", "cases.py", "--jobs", "two"], "Invalid value for '--jobs'"),
         (["check", "cases.py", "--jobs", "0"], "Invalid value for '--jobs'"),
         (["check", "cases.py", "--seconds", "0"], "Invalid value for '--seconds'"),
@@ -281,11 +300,15 @@ def test_trying_a_file_leaves_it_as_it_was(folder: Path) -> None:
     assert not (folder / "new.xml").exists()
 
 
-def test_a_mistaken_call_is_told_once_and_an_exception_has_a_next_step(command: Command) -> None:
-    ran = command("check", "torch:sin")
+def test_a_mistaken_call_is_told_once_and_an_exception_has_a_next_step(command: Command, folder: Path) -> None:
+    (folder / "whole.py").write_text(
+        "import torch\nimport gradproof\n@gradproof.case\ndef odd():\n    return torch.sin, 3\n"
+    )
+    ran = command("check", "whole.py")
     assert ran.status == 1
     assert "UsageError: no floating or complex tensor among the arguments" in ran.out
     assert "  next " not in ran.out
+    assert "  next      Arrays are written --arg 'randn(3)'" in command("check", "torch:sin", "-a", "3").out
     assert "  next      Call the function by itself" in command("check", "cases.py::broken").out
 
 
@@ -436,3 +459,82 @@ def test_the_command_line_loads_no_framework_before_it_needs_one() -> None:
 def test_as_a_module() -> None:
     done = subprocess.run([sys.executable, "-m", "gradproof", "--version"], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("gradproof 0.")
+
+
+EXITS = """
+import sys
+
+import numpy as np
+
+import gradproof
+
+
+def leaves(x):
+    sys.exit({code})
+
+
+@gradproof.case
+def exits():
+    leaves(np.ones(2))
+
+
+@gradproof.case(derivative={{"jac": lambda x: 2 * np.eye(2)}})
+def right():
+    return lambda x: 2 * x, np.ones(2)
+
+
+@gradproof.case(derivative={{"jac": lambda x: 3 * np.eye(2)}})
+def wrong():
+    return lambda x: 2 * x, np.ones(2)
+"""
+
+
+@pytest.mark.parametrize(("code", "said"), [("0", "sys.exit(0)"), ("", "sys.exit()"), ("'bye'", "sys.exit('bye')")])
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_a_case_that_exits_ends_itself_alone(command: Command, folder: Path, code: str, said: str, jobs: str) -> None:
+    (folder / "exits.py").write_text(EXITS.format(code=code))
+    assert command("check", "exits.py", "-j", jobs, "--json", "report.json").status == 1
+    verdicts = {result.name.partition("::")[2]: result.verdict for result in stored().results}
+    assert verdicts == {"exits": Verdict.ERROR, "right": Verdict.RIGHT, "wrong": Verdict.WRONG}
+    (finding,) = stored().results[0].findings
+    assert finding.sentence.startswith(f"it called {said} ({folder / 'exits.py'}:10, in leaves)")
+
+
+def test_a_file_that_exits_cannot_be_imported(command: Command, folder: Path) -> None:
+    (folder / "exits.py").write_text(EXITS.format(code=0) + "\n\nsys.exit(0)\n")
+    ran = command("check", "exits.py")
+    assert ran.status == 2
+    assert "exits.py cannot be imported: it called sys.exit(0) (" in ran.err
+    assert "put that under if __name__ == '__main__':" in ran.err
+    (folder / "guarded.py").write_text(EXITS.format(code=0) + "\n\nif __name__ == '__main__':\n    sys.exit(0)\n")
+    assert command("check", "guarded.py::right").status == 0
+
+
+def test_what_a_framework_defines_is_given_its_arrays(command: Command) -> None:
+    pytest.importorskip("jax")
+    ran = command("check", "jax.numpy:tanh", "-a", "randn(3)")
+    assert (ran.status, ran.out.partition(":")[0]) == (0, "RIGHT  jax.numpy")
+    other = command("check", "jax.numpy:tanh", "-a", "randn(3)", "--framework", "torch")
+    assert other.status == 1
+    assert "Arrays are written --arg 'randn(3)', and are those of torch; --framework names another." in other.out
+
+
+def test_the_next_step_is_an_option_where_that_decides(command: Command, folder: Path) -> None:
+    budget = "--budget", "1"
+    assert "next      Allow more calls or seconds in --budget.\n" in command("check", "cases.py::right", *budget).out
+    ran = command("check", "torch:sin", "-a", "randn(3)", *budget)
+    assert "the budget (1 call) does not allow " in ran.out
+    assert "next      Allow more calls or seconds in --budget.\n" in ran.out
+    mine = "@gradproof.case(budget=gradproof.Budget(calls=1))\ndef right"
+    (folder / "mine.py").write_text(CASES.replace("@gradproof.case\ndef right", mine))
+    assert "next      Allow more calls or seconds in budget=.\n" in command("check", "mine.py::right").out
+
+
+def test_a_report_on_standard_output_stands_there_alone(command: Command, folder: Path) -> None:
+    ran = command("check", "cases.py::right", "cases.py::wrong", "--json", "-")
+    assert [result.verdict for result in json.loads(ran.out).results] == [Verdict.RIGHT, Verdict.WRONG]
+    assert "2 cases: 1 right, 1 wrong in" in ran.err
+    assert not (folder / "-").exists()
+    ran = command("check", "cases.py::right", "cases.py::wrong", "--json", "report.json")
+    assert "2 cases: 1 right, 1 wrong in" in ran.out
+    assert not ran.err

@@ -88,7 +88,7 @@ def test_imported_cases_are_not_collected_twice(folder: Path) -> None:
         ("empty.py", r"(?s)holds no cases; write one:.*@gradproof.case"),
         ("empty.py::f", r"or look at one function: gradproof check empty.py:f --arg"),
         ("failing.py", r"failing.py cannot be imported: ZeroDivisionError: division by zero \(.*failing.py:2\)"),
-        (".", r"there is no file '\.'"),
+        (".", r"\. is a folder; name a file: gradproof check cases\.py"),
     ],
 )
 def test_what_is_said_when_there_is_nothing(folder: Path, target: str, words: str) -> None:
@@ -109,3 +109,21 @@ def test_two_cases_of_one_name(folder: Path, mark: str) -> None:
     (folder / "twice.py").write_text(f"import gradproof\n{mark}\n{function}{mark}\n{function}")
     with pytest.raises(UsageError, match=r"twice.py holds two cases named sine \(lines 3 and 6\); give one another"):
         list(Target("twice.py").cases())
+
+
+def test_a_folder_is_not_a_file(folder: Path) -> None:
+    (folder / "pkg").mkdir()
+    (folder / "pkg" / "cases.py").touch()
+    for written in (".", "pkg", "pkg/"):
+        with pytest.raises(UsageError, match=r"is a folder; name a file: gradproof check (pkg/)?cases\.py"):
+            names(written)
+
+
+def test_a_package_beside_is_a_module_with_cases_or_a_folder(folder: Path) -> None:
+    for name, text in (("empty_one", ""), ("full_one", SMALL.format(name="one", value="4.0"))):
+        (folder / name).mkdir()
+        (folder / name / "__init__.py").write_text(text)
+    assert names("full_one") == ["full_one::one"]
+    assert callable(load("full_one").one)
+    with pytest.raises(UsageError, match=r"empty_one is a folder; name a file: gradproof check empty_one/cases\.py"):
+        names("empty_one")

@@ -80,7 +80,7 @@ def test_replay_after_the_mistake_was_mended(command: Command, folder: Path) -> 
         ),
         (["replay", "report.json"], "replay one of report.json; it has"),
         (["replay", "report.json::softmax"], "report.json::cases.py::softmax[n=1,seed=0]"),
-        (["replay", "nameless.json::sine"], "sine does not say how it was obtained"),
+        (["replay", "nameless.json::sine"], "sine does not say how it was obtained, as those of gradproof check"),
     ],
 )
 def test_what_is_said_when_it_cannot_be(command: Command, folder: Path, words: list[str], said: str) -> None:
@@ -96,3 +96,39 @@ def test_what_is_said_when_it_cannot_be(command: Command, folder: Path, words: l
     ran = command(*words)
     assert ran.status == 2
     assert said in ran.err
+    assert not ran.out
+
+
+RULES = """
+import numpy as np
+
+import gradproof
+
+
+@gradproof.case(params={"n": [1, 8]}, derivative={"jac": lambda x: np.diag(np.cos(x))})
+def sine(n, rng):
+    return np.sin, rng.standard_normal(n)
+
+
+@gradproof.case(params={"n": [2, 8]}, derivative={"jac": lambda x: np.diag(2 * x**2)})
+def power(n, rng):
+    return lambda x: x**3, rng.standard_normal(n)
+"""
+
+
+def test_replay_of_a_sweep(command: Command, folder: Path) -> None:
+    (folder / "rules.py").write_text(RULES)
+    swept = ["sweep", "rules.py", "--jobs", "1", "--order", "1", "--effort", "3", "--tolerance", "1e-4", "--seed", "5"]
+    command(*swept, "--json", "report.json")
+    for name, status in (("sine[n=8]", 0), ("power[n=2]", 1)):
+        stored = command("show", f"report.json::{name}").out.splitlines()
+        ran = command("replay", f"report.json::{name}")
+        assert ran.status == status
+        replayed = ran.out.splitlines()
+        words = f"--ops {name.partition('[')[0]} --order 1 --effort 3 --tolerance 0.0001 --seed 5"
+        assert replayed[0] == f"again: gradproof sweep rules.py --case '{name}' {words}"
+        assert without_cost(replayed[1:-1]) == without_cost(stored[:-1])
+        assert replayed[-1].startswith("as in the report, which says ")
+    (folder / "rules.py").write_text(RULES.replace("[2, 8]", "[3, 8]"))
+    gone = command("replay", "report.json::power[n=2]")
+    assert (gone.status, gone.err) == (2, "Error: rules.py has no case 'power[n=2]' any more\n")

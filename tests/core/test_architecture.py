@@ -17,7 +17,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 # A module may import from its own row and from the rows above it. A new module needs a place here.
 LAYERS = (
     ("errors", "program", "cases", "selection", "streams", "environment", "collect", "arrays", "codes", "verdict"),
-    ("precision", "settings", "norms", "sizes", "batching", "paths", "bounds", "spaces", "wrapped"),
+    ("precision", "settings", "norms", "sizes", "batching", "paths", "bounds", "spaces", "wrapped", "unrounded"),
     ("picture",),
     ("table", "finding"),
     ("result", "metered", "confined", "around"),
@@ -41,7 +41,7 @@ ADAPTERS = ("torch", "jax", "numpy")
 # A framework's own interface and catalogue, on top of everything: they may use its adapter, the core and its texts.
 ON_TOP = ("torch.dropin", "jax.dropin", "jax.catalogue", "numpy.problem")
 # A framework's contracts judge what its adapter translates: they see the adapter, and the core up to its contracts.
-CONTRACTS = ("torch.contracts", "jax.contracts")
+CONTRACTS = ("torch.contracts", "jax.contracts", "numpy.contracts")
 # An adapter translates; it never compares, picks a step or formats.
 SEEN_BY_ADAPTERS = {
     "around",
@@ -54,6 +54,7 @@ SEEN_BY_ADAPTERS = {
     "selection",
     "settings",
     "streams",
+    "unrounded",
 }
 # Against the arrows, and only inside a function: a result prints itself, and `adapters` looks up who runs the function.
 LAZY = {("result", "render"), ("adapters", "torch"), ("adapters", "jax"), ("adapters", "numpy")}

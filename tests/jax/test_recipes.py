@@ -97,7 +97,7 @@ def test_what_was_compiled_for_a_function_that_has_changed_since_is_not_used(dty
 
 def test_a_guest_rides_in_the_filling_of_a_batch() -> None:
     program = gradproof.jax.program_of(jnp.sin, X)
-    runs, rows = program._runs, np.random.default_rng(0).standard_normal((24, 20))
+    runs, rows = program.runs, np.random.default_rng(0).standard_normal((24, 20))
     way = runs.values.ways[0]
     assert isinstance(way, Compiled)
     results = np.empty((24, 20))

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections import OrderedDict
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -77,6 +79,27 @@ def test_every_form_of_a_derivative(form: str) -> None:
 def test_the_author_s_own_word_is_used() -> None:
     assert "how jac treats this index" in str(check(curve, X, {"jac": spoiled}))
     assert "vjp is not linear" in str(check(curve, X, {"vjp": lambda w, x: curve_jac(x).T @ np.abs(w)}))
+
+
+def test_hints_speak_of_numpy() -> None:
+    zeros = str(check(curve, X, {"jac": lambda x: np.zeros((4, 5))}))
+    assert "an array of zeros that is returned before it is filled" in zeros
+    assert "detach" not in zeros
+    random = str(check(lambda x: x * np.random.random(), X, {"jac": np.eye(5)}))
+    assert "a generator that is seeded inside" in random
+    assert "dropout" not in random
+
+
+def test_every_phrase_that_is_translated_is_one_of_the_core_s() -> None:
+    source = Path(gradproof.__file__).parent
+    core = "".join(
+        file.read_text() for part in ("contracts", "evidence", "diagnose") for file in source.glob(f"{part}/*.py")
+    )
+    core = re.sub(r'"\s*\n\s*f?"', "", core)  # texts that run over the end of a line
+    for module in ("jax", "numpy"):
+        words: dict[str, Any] = {}
+        exec((source / module / "words.py").read_text(), words)
+        assert [ours for ours, _ in words["WORDS"] if ours not in core] == []
 
 
 def test_only_the_wrong_one_of_two_claims_is_blamed() -> None:
@@ -342,7 +365,9 @@ def test_nothing_that_the_functions_do_reaches_the_user() -> None:
         w[:], x[:], a[:] = np.nan, np.nan, np.nan
         return result
 
-    assert check(fn, (x, fixed, generator), {"vjp": vjp}).verdict is Verdict.RIGHT
+    result = check(fn, (x, fixed, generator), {"vjp": vjp})
+    assert {finding.code for finding in result.wrong} == {"impure"}  # of the vjp: a function may work in place
+    assert all(block.verdict is Verdict.RIGHT for block in result.comparisons)
     np.testing.assert_array_equal(x, X)
     np.testing.assert_array_equal(fixed, X)
     assert generator.bit_generator.state == before
@@ -407,6 +432,9 @@ def test_empty_and_large_arrays() -> None:
         ((Jac(curve_jac), Jac(spoiled)), "given twice"),
         ({"jac": lambda x: curve_jac(x).T}, "looks transposed"),
         ({"jac": lambda x: np.ones(7)}, r"expected \(4, 5\)"),
+        ({"jac": lambda x: None}, "jac returned None"),
+        ({"vjp": lambda w, x: None}, "vjp returned None"),
+        ({"jvp": lambda v, x: None}, "jvp returned None"),
         ({"jac": lambda x: 1j * curve_jac(x)}, "is complex"),
         ({"grad": lambda x: x}, "grad is for functions with one output"),
         ({"vjp": lambda w, x: w}, r"must have the shape \(5,\)"),

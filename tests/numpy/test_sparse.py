@@ -56,7 +56,7 @@ def test_a_tridiagonal_jacobian_of_100_000_unknowns_takes_at_most_30_calls() -> 
     tracemalloc.stop()
     assert result.verdict is Verdict.RIGHT
     assert fn.calls <= 30
-    assert jac.calls == 1
+    assert jac.calls <= 3  # once, and for the contracts at another point and again
     assert peak < 300e6  # the dense one would take 80 GB
     (block,) = result.comparisons
     assert block.scope == "pattern"

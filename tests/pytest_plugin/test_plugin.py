@@ -150,6 +150,7 @@ def test_ini_settings(run: Run, pytester: pytest.Pytester) -> None:
         ("--gradproof-seed=x", "--gradproof-seed=x is not understood; write a number such as 7, or random"),
         ("--gradproof-effort=some", "--gradproof-effort=some is not understood; write auto, exhaustive, or a number"),
         ("--gradproof-effort=0", "--gradproof-effort=0 is not understood"),
+        ("--gradproof-json=-", "a report of pytest goes to a file; write one for -, such as report.json"),
         ("--gradproof-json=.", ". is a folder; name a file in it, such as report"),
         ("--gradproof-html=/proc/report.html", "/proc/report.html cannot be written: "),
     ],
@@ -173,6 +174,12 @@ def test_a_report_of_the_run(run: Run, pytester: pytest.Pytester) -> None:
     assert report.results[1].source == f"pytest {file}::test_wrong --gradproof-seed=0"
     assert report.source.startswith("pytest ")
     assert ("torch", __import__("torch").__version__) in report.environment
+
+
+def test_a_report_of_a_run_without_checks_is_not_right(run: Run, pytester: pytest.Pytester) -> None:
+    for selected, verdict in (("nothing", "undecided"), ("test_right", "right")):
+        run(FIXTURE, "--gradproof-json=report.json", "-k", selected)
+        assert loads((pytester.path / "report.json").read_text()).verdict.value == verdict
 
 
 def test_a_page_of_the_run(run: Run, pytester: pytest.Pytester) -> None:

@@ -169,6 +169,8 @@ def test_a_stored_report_says_that_its_tables_are_gone() -> None:
         ("{", "not JSON"),
         ("[]", "no gradproof report"),
         ('{"format": "gradproof-report", "version": 99}', "reads up to 1; upgrade"),
+        ('{"format": "gradproof-report", "version": "1"}', "its version must be a number, \"version\": 1, not '1'"),
+        ('{"format": "gradproof-report"}', "its version must be a number"),
         ('{"format": "gradproof-report", "version": 1}', "has no 'results'"),
         ('{"format": "gradproof-report", "version": 1, "results": [{}]}', r"results\[0\] has no 'name'"),
         ('{"format": "gradproof-report", "version": 1, "results": [3]}', r"results\[0\] is not an object"),
@@ -287,3 +289,12 @@ def test_an_entry_that_should_have_been_stored_is_in_the_picture() -> None:
         worst = int(np.argmax(picture.excess))
         assert picture.entry(worst) == (7, 1900)
         assert (picture.analytic[worst], picture.numeric[worst]) == (0.0, pytest.approx(0.3))
+
+
+def test_a_report_of_nothing_tells_nothing() -> None:
+    data = strict(dumps(Report(())))
+    jsonschema.validate(data, schema())
+    assert data["verdict"] == "undecided"
+    assert set(data["counts"].values()) == {0}
+    assert loads(dumps(Report(()))).verdict is Verdict.UNDECIDED
+    assert Report((samples.right(),)).verdict is Verdict.RIGHT

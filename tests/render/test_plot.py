@@ -75,8 +75,31 @@ def test_without_matplotlib_the_error_says_what_to_install(monkeypatch: pytest.M
 
 def test_a_report_writes_itself(tmp_path: object) -> None:
     report = Report((samples.right(),))
-    report.to_json(tmp_path / "report.json")
-    assert dumps(loads((tmp_path / "report.json").read_text())) == dumps(report)
+    report.to_json(tmp_path / "new" / "report.json")
+    assert dumps(loads((tmp_path / "new" / "report.json").read_text())) == dumps(report)
     pytest.importorskip("plotly")
-    report.to_html(tmp_path / "report.html")
-    assert "The gradient is right" in (tmp_path / "report.html").read_text("utf-8")
+    report.to_html(tmp_path / "newer" / "folder" / "report.html")
+    assert "The gradient is right" in (tmp_path / "newer" / "folder" / "report.html").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("slopes", "sides", "said", "labels"),
+    [
+        (np.nan, np.nan, ["no slope is finite around this point"], set()),
+        (np.nan, 3.0, [], {"from the right", "tolerance"}),
+        (1.0, 1.0, ["the error is 0 at every step"], set()),
+        (3.0, 3.0, [], {"|slope − analytic|", "tolerance"}),
+    ],
+)
+def test_what_is_finite_and_positive_is_drawn(slopes: float, sides: float, said: list[str], labels: set[str]) -> None:
+    """As at the border of a domain, and beyond it."""
+    trace = samples.scaled().traces[0]
+    many = (slopes,) * len(trace.steps)
+    right, left = (sides,) * len(many), (np.nan,) * len(many)
+    odd = replace(trace, analytic=1.0, slopes=many, right=right, left=left, remainders=(np.inf,) * len(many))
+    figure = replace(samples.scaled(), traces=(odd,)).plot()
+    figure.canvas.draw()
+    ladder = next(one for one in figure.axes if one.get_title() == trace.subject)
+    assert [text.get_text() for text in ladder.texts] == said
+    shown = ladder.get_legend()
+    assert {text.get_text() for text in shown.get_texts()} == labels if shown else not labels

@@ -43,11 +43,12 @@ def text(*shown: object) -> str:
 
 def test_progress_counts_rows_and_what_was_there_before() -> None:
     progress = Progress()
-    progress.add(Found(4, (Verdict.RIGHT, Verdict.UNDECIDED)))
+    earlier = (row("a"), row("b"), row("sin/0"), WRONG)
+    progress.add(Found(tuple(one.item.key for one in earlier), (Verdict.RIGHT, Verdict.UNDECIDED)))
     assert progress.left is None
     progress.add(row("sin/0", seconds=3.0))
     progress.add(WRONG)
-    progress.add(Found(1, complete=True))
+    progress.add(Found((row("c").item.key,), complete=True))
     assert (progress.found, progress.earlier, progress.done, progress.calls) == (5, 2, 2, 10)
     assert progress.counts == {Verdict.RIGHT: 2, Verdict.UNDECIDED: 1, Verdict.WRONG: 1}
     assert progress.slowest is not None
@@ -63,7 +64,7 @@ def test_progress_is_drawn_in_a_terminal_and_said_in_lines_elsewhere(monkeypatch
     monkeypatch.setattr(module, "LINE_EVERY", 0.0)
     monkeypatch.setattr(module, "DRAWN_EVERY", 0.0)
     progress = Progress()
-    progress.add(Found(2, complete=True))
+    progress.add(Found((WRONG.item.key, row("a").item.key), complete=True))
     progress.add(WRONG)
     for terminal in (False, True):
         console = Console(width=200, force_terminal=terminal)
@@ -82,7 +83,8 @@ def test_a_summary_by_family_and_by_what_is_not_right() -> None:
     shown = text(*summary.tables())
     assert "twice too large" in shown
     assert "family" in shown
-    assert summary_of([]).verdict is Verdict.RIGHT
+    assert summary_of([row("sin/0")]).verdict is Verdict.RIGHT
+    assert summary_of([]).verdict is Verdict.UNDECIDED
 
 
 def test_the_difference_of_two_stores() -> None:
@@ -154,3 +156,16 @@ def test_a_name_that_no_case_answers_to_is_told() -> None:
     done = CliRunner().invoke(gradproof, ["sweep", PLAIN, *words])
     told = [line for line in done.output.splitlines() if line.startswith("there is no case of")]
     assert told == ["there is no case of --ops sqare", "there is no case of --dtype float46"]
+
+
+def test_a_run_speaks_of_what_it_chose_and_not_of_all_that_the_store_holds(tmp_path: Path) -> None:
+    words = ["sweep", PLAIN, "--jobs", "1", "--store", str(tmp_path / "s.db"), "--json", str(tmp_path / "r.json")]
+    assert CliRunner().invoke(gradproof, [*words, "--ops", "cubé,neg"]).exit_code == 1
+    right = CliRunner().invoke(gradproof, [*words, "--ops", "neg"])
+    assert right.exit_code == 0, right.output
+    assert "1 check: 1 right; 0 of them now" in right.output
+    assert json.loads((tmp_path / "r.json").read_text())["counts"]["wrong"] == 0
+    wrong = CliRunner().invoke(gradproof, [*words, "--case", "cubé/1"])
+    assert wrong.exit_code == 1, wrong.output
+    assert "1 check: 1 wrong; 0 of them now" in wrong.output
+    assert [one["name"] for one in json.loads((tmp_path / "r.json").read_text())["results"]] == ["cubé/1"]

@@ -327,7 +327,7 @@ def test_assert_gradients_raises_with_the_result() -> None:
     [
         (lambda: gradproof.check(3, (draw(2),)), "the first argument must be the function"),
         (lambda: gradproof.check(torch.sin, (draw(2),), [1]), "kwargs must be a dict"),
-        (lambda: gradproof.check(torch.mul, draw(2), draw(2)), r"got a Tensor; write check\(fn, \(x, y\)\)"),
+        (lambda: gradproof.check(torch.mul, draw(2), draw(2)), r"got Tensor; write check\(fn, \(x, y\)\)"),
         (
             lambda: gradproof.check(torch.sin, draw(2), spaces={"args[0]": gradproof.spaces.Symmetric}),
             r"write spaces=\{'args\[0\]': gradproof.spaces.Symmetric\(\)",

@@ -193,7 +193,7 @@ def test_numpy_arrays_carry_no_gradients_to_compare() -> None:
 
 def test_a_reference_that_is_no_function() -> None:
     x = torch.ones(3)
-    with pytest.raises(UsageError, match=r"reference must be a function, got a Tensor; write compare\(fn, reference"):
+    with pytest.raises(UsageError, match=r"reference must be a function, got Tensor; write compare\(fn, reference"):
         gradproof.compare(torch.sin, x)  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match=r"fn must be a function, got a float"):
+    with pytest.raises(UsageError, match=r"fn must be a function, got float"):
         gradproof.compare(2.0, torch.sin, x)  # type: ignore[arg-type]

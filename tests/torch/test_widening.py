@@ -129,9 +129,9 @@ def test_a_backward_that_holds_float32() -> None:
     assert all(entry.place.input.index[1] == 5 for one in result.comparisons for entry in one.found)
 
 
-def test_a_cast_is_meant() -> None:
+def test_a_cast_is_left_out() -> None:
     result = check(lambda x: x.float() @ WEIGHT, draw(4, 8))
-    assert any("out stays float32" in note for note in result.notes)
+    assert any("without casts inside" in note for note in result.notes)
     assert result.verdict is Verdict.RIGHT
 
 

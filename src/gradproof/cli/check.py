@@ -21,7 +21,7 @@ from gradproof.render.files import Files
 from gradproof.result import Report, Result, Verdict
 from gradproof.sweep.child import GIB, Limits
 
-_FILE = click.Path(dir_okay=False, path_type=Path)
+_FILE = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 _SECONDS = click.FloatRange(0, min_open=True)
 _GIB = click.FloatRange(0)
 
@@ -101,7 +101,7 @@ def carried_out(request: Request, manner: Manner) -> int:
     started = time.perf_counter()
     jobs = list(request.jobs())
     finished: list[Result] = []
-    screen = console()
+    screen = console(manner.files.beside)
     interrupted = False
     running = run(request, jobs, manner.workers, manner.limits)
     try:

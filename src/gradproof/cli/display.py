@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import sys
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from gradproof.render.text import headline, panel
 from gradproof.result import Report, Result, Verdict
@@ -25,10 +25,12 @@ class Detail(enum.Enum):
     FULL = "full"
 
 
-def console() -> Console:
+def console(stream: TextIO | None = None) -> Console:
+    """What people read; on standard output unless another stream is named."""
     from rich.console import Console
 
-    return Console(highlight=False, soft_wrap=False, width=None if sys.stdout.isatty() else PIPE_WIDTH)
+    stream = stream or sys.stdout
+    return Console(file=stream, highlight=False, soft_wrap=False, width=None if stream.isatty() else PIPE_WIDTH)
 
 
 def shown(results: Iterable[Result], total: int, detail: Detail, screen: Console) -> Iterator[Result]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from difflib import get_close_matches
 from typing import Any
 
 from gradproof.arrays import arrays_of
-from gradproof.cases import Call, Case
+from gradproof.cases import MARK, Call, Case
 from gradproof.cli.arguments import Reader
 from gradproof.collect import load
 from gradproof.errors import UsageError
@@ -39,8 +39,34 @@ class Look:
 
     def cases(self) -> Iterator[Case]:
         arrays = arrays_of(self.framework)
-        self._call(Reader(arrays, 0))  # says what is wrong with the words before anything runs
+        self._agree(self._call(Reader(arrays, 0)))  # says what is wrong with the words before anything runs
         yield Case(self.name, lambda seed: self._call(Reader(arrays, seed)))
+
+    @property
+    def hint(self) -> str:
+        """The next step where the call itself fails."""
+        return f"Arrays are written --arg 'randn(3)', and are those of {self.framework}; --framework names another."
+
+    def _agree(self, call: Call) -> None:
+        """What can be told without the call being made is told as one would write it on the command line."""
+        source, _, name = self.function.rpartition(":")
+        if hasattr(call.fn, MARK):
+            raise UsageError(f"{name} is a case; write gradproof check {source}::{name}")
+        # An object that is called may have parameters of its own.
+        if not (self.args or self.kwargs or hasattr(call.fn, "parameters") or is_dataclass(call.fn)):
+            raise UsageError(
+                f"{self.function} is given no argument; write gradproof check {self.function} --arg 'randn(3)'"
+            )
+        if self.framework == "numpy" and not self.derivative:
+            raise UsageError(
+                f"NumPy does not differentiate {name}; name the derivative that you wrote: --derivative jac=NAME, or "
+                "take the arrays of a framework that does: --framework torch"
+            )
+        if self.framework != "numpy" and self.derivative:
+            raise UsageError(
+                f"--derivative belongs to functions of NumPy arrays, and {self.framework} differentiates by itself; "
+                "leave out one of --derivative and --framework"
+            )
 
     def _call(self, reader: Reader) -> Call:
         positional = tuple(reader.read(text) for text in self.args)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gradproof.arrays import installed
+from gradproof.arrays import FRAMEWORKS, installed
 from gradproof.cases import Case
 from gradproof.cli.quick import Look
 from gradproof.cli.values import BUDGET, EFFORT, MODES, ORDER, SEED, TOLERANCE, Option
@@ -16,6 +16,8 @@ from gradproof.collect import Target
 from gradproof.errors import UsageError
 
 Source = Target | Look
+# What `derivative=` may have; told here so that nothing is loaded for it.
+DERIVATIVES = ("jac", "grad", "vjp", "jvp", "hess", "hessp")
 # Of `gradproof.check`, by the same names.
 _OPTIONS: tuple[Option[Any], ...] = (ORDER, EFFORT, MODES, TOLERANCE, BUDGET)
 
@@ -71,9 +73,23 @@ def _source(target: str, given: Mapping[str, Any]) -> Source:
     if "::" in target or not re.search(r":[A-Za-z_][\w.]*$", target):
         return Target.parsed(target)
     kwargs, written = _pairs("kwarg", given["kwargs"], "dim=0"), _pairs("derivative", given["derivative"], "jac=f_jac")
-    # Derivatives that were written by hand are those of NumPy functions.
-    framework = given["framework"] or ("numpy" if written else installed())
-    return Look(target, given["args"], kwargs, framework, written)
+    _known(written)
+    return Look(target, given["args"], kwargs, given["framework"] or _framework(target, written), written)
+
+
+def _framework(target: str, written: tuple[tuple[str, str], ...]) -> str:
+    """Derivatives that were written by hand are those of NumPy functions; what a framework defines takes its arrays."""
+    package = re.split("[.:]", target)[0]
+    return "numpy" if written else package if package in FRAMEWORKS else installed()
+
+
+def _known(written: tuple[tuple[str, str], ...]) -> None:
+    for name, value in written:
+        if name not in DERIVATIVES:
+            raise UsageError(
+                f"--derivative {name}={value} is not understood; write --derivative jac={value}, or another "
+                f"of {', '.join(DERIVATIVES)}"
+            )
 
 
 def _pairs(option: str, texts: tuple[str, ...], example: str) -> tuple[tuple[str, str], ...]:

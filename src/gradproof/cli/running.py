@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from gradproof.attempt import attempt, failed
 from gradproof.cases import Case
+from gradproof.cli.quick import Look
 from gradproof.cli.request import Job, Request, Source
 from gradproof.render.digest import digested
-from gradproof.result import Report, Result
+from gradproof.result import Finding, Report, Result, Verdict
 from gradproof.sweep.child import Limits, Lost
 from gradproof.sweep.local import how
 from gradproof.sweep.pool import Pool
@@ -19,6 +21,8 @@ from gradproof.sweep.worker import Done, Started
 WORK = "gradproof.cli.running:work"
 # A case of the user's own may take as long and as much as it likes, unless they say otherwise.
 UNLIMITED = Limits(seconds=float("inf"), memory=0)
+# As a hint names them: budget=, tolerance=1e-3, effort='exhaustive'.
+_OPTION = re.compile(r"\b(order|effort|modes|tolerance|budget)=('?)([\w+-]*)\2")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +67,23 @@ def _cases(source: Source) -> dict[str, Case]:
 
 def _result(request: Request, job: Job, case: Case) -> Result:
     """Without the program that it came from, and with pictures for tables: small enough to keep and to send."""
-    result = attempt(case, request.seed, request.options)
-    return replace(digested(Report((result,))).results[0], source=request.command(job))
+    result = digested(Report((attempt(case, request.seed, request.options),))).results[0]
+    findings = tuple(_advised(finding, request, job) for finding in result.findings)
+    return replace(result, findings=findings, source=request.command(job))
+
+
+def _advised(finding: Finding, request: Request, job: Job) -> Finding:
+    """The next step in the words of the command line, where that is what has to be changed."""
+    quick = isinstance(job.source, Look)
+
+    def option(found: re.Match[str]) -> str:
+        return f"--{found[1]} {found[3]}".rstrip() if quick or found[1] in request.options else found[0]
+
+    cause = finding.diagnosis
+    hint = _OPTION.sub(option, finding.hint)
+    if isinstance(job.source, Look) and finding.verdict is Verdict.ERROR:
+        hint = f"{hint} {job.source.hint}".lstrip()
+    return replace(finding, hint=hint, diagnosis=cause and replace(cause, hint=_OPTION.sub(option, cause.hint)))
 
 
 def _lost(task: Task, sentence: str, seconds: float) -> Result:

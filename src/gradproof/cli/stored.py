@@ -14,13 +14,15 @@ from gradproof.cli.display import console, summary, whole
 from gradproof.cli.request import request_of
 from gradproof.cli.running import run
 from gradproof.cli.status import status
+from gradproof.cli.sweep import remade
 from gradproof.errors import UsageError
 from gradproof.render import json
 from gradproof.render.files import Files
 from gradproof.render.text import headline
 from gradproof.result import Report, Result, Verdict
 
-_FILE = click.Path(dir_okay=False, path_type=Path)
+_AGAIN = (["gradproof", "check"], ["gradproof", "sweep"])
+_FILE = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 
 
 @click.command(short_help="Print a stored report.")
@@ -29,7 +31,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--html", type=_FILE, help="Write it as one page with plots.")
 @click.option("--junit", type=_FILE, help="Write it as JUnit XML.")
 def show(report: str, *, verbose: bool, html: Path | None, junit: Path | None) -> None:
-    """Print a report that `gradproof check --json` or `pytest --gradproof-json` wrote.
+    """Print a report that `gradproof check --json`, `gradproof sweep --json` or `pytest --gradproof-json` wrote.
 
     \b
     gradproof show report.json
@@ -39,7 +41,7 @@ def show(report: str, *, verbose: bool, html: Path | None, junit: Path | None) -
     files = Files(html=html, junit=junit)
     files.prepare()
     stored, chosen = _read(report)
-    screen = console()
+    screen = console(files.beside)
     for result in chosen:
         if verbose or result.verdict is not Verdict.RIGHT or len(chosen) == 1:
             screen.print(whole(result, screen))
@@ -69,20 +71,28 @@ def replay(context: click.Context, /, report: str) -> None:
         raise UsageError(_choose(report.partition("::")[0], "replay one of", chosen))
     before = chosen[0]
     words = shlex.split(before.source)
+    if words[:1] != ["pytest"] and words[:2] not in _AGAIN:
+        raise UsageError(
+            f"{before.name} does not say how it was obtained, as those of gradproof check, gradproof sweep and pytest "
+            f"do; run again what made it, with seed={before.seed}"
+        )
     click.echo(f"again: {before.source}")
     if words[:1] == ["pytest"]:
         command = [sys.executable, "-m", *words]
         context.exit(subprocess.run(command, check=False).returncode)  # noqa: S603  the test that was asked for
-    if words[:2] != ["gradproof", "check"]:
-        raise UsageError(f"{before.name} does not say how it was obtained; cases, quick looks and tests do")
-    given = check.make_context("check", words[2:]).params
-    request = request_of(given.pop("targets"), given)
-    (after,) = run(request, list(request.jobs()))
+    after = remade(words[2:]) if words[1] == "sweep" else _checked(words[2:])
     screen = console()
     screen.print(whole(after, screen))
     same = "as" if after.verdict is before.verdict else "not as"
     screen.print(f"{same} in the report, which says {before.verdict}", markup=False)
     context.exit(status(Report((after,))))
+
+
+def _checked(words: list[str]) -> Result:
+    given = check.make_context("check", words).params
+    request = request_of(given.pop("targets"), given)
+    (after,) = run(request, list(request.jobs()))
+    return after
 
 
 def _read(text: str) -> tuple[Report, tuple[Result, ...]]:

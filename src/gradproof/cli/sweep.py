@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,12 +13,16 @@ from gradproof.cli.status import INTERRUPTED, STATUS, USAGE, WRONG
 from gradproof.cli.values import EFFORT, MODES, NAMED_CONTRACTS, ORDERS, SEED, SHARD, TOLERANCE, Option
 from gradproof.errors import UsageError
 from gradproof.render.files import Files
-from gradproof.result import Verdict
+from gradproof.result import Result, Verdict
 
-_FILE = click.Path(dir_okay=False, path_type=Path)
+if TYPE_CHECKING:
+    from gradproof.sweep.run import Sweep
+
+_FILE = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 _OPTIONS: tuple[Option[Any], ...] = (ORDERS, MODES, EFFORT, TOLERANCE, NAMED_CONTRACTS, SEED, SHARD)
 _SECONDS = click.FloatRange(0, min_open=True)
 _GIB = click.FloatRange(0)
+_NEW_STORE = click.Path(dir_okay=False, path_type=Path)
 _STORE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
@@ -51,6 +55,7 @@ def sweep() -> None:
 @click.option("--ops", multiple=True, metavar="GLOB", help="Operators by name, such as 'linalg.*'.")
 @click.option("--dtype", multiple=True, metavar="NAMES", help="Such as float64,bfloat16. Default: the catalogue's own.")
 @click.option("--device", multiple=True, metavar="NAMES", help="Such as cpu. Default: the catalogue's own.")
+@click.option("--case", metavar="NAME", help="One case by its whole name, such as 'power[n=2]'.")
 @click.option("--order", metavar="1,2", help="Orders of derivatives, a verdict for each. Default: as the cases say.")
 @click.option("--modes", metavar="MODES", help="reverse, forward, or reverse,forward. Default: all that exist.")
 @click.option("--effort", metavar="HOW", help="auto, exhaustive, or a number of probes.")
@@ -61,7 +66,7 @@ def sweep() -> None:
 @click.option("--shard", metavar="3/8", help="Only this part of the cases: the third of eight.")
 @click.option("--jobs", "-j", type=click.IntRange(1), metavar="N", help="Processes. Default: one for each core.")
 @click.option("--scheduler", metavar="ADDRESS", help="Run on the Dask cluster of this scheduler, tcp://host:8786.")
-@click.option("--store", type=_FILE, help="Where rows go as they come, and where they are found again.")
+@click.option("--store", type=_NEW_STORE, help="Where rows go as they come, and where they are found again.")
 @click.option("--seconds", type=_SECONDS, default=120.0, show_default=True, help="That one case may work.")
 @click.option("--memory", type=_GIB, default=4.0, show_default=True, help="GiB for one case; 0: no limit.")
 @click.option("--json", type=_FILE, help="Write the report as JSON (for show, replay and scripts).")
@@ -76,18 +81,35 @@ def run(context: click.Context, /, catalogues: tuple[str, ...], **given: Any) ->
     """
     files = Files(given.pop("json"), given.pop("html"), given.pop("junit"))
     files.prepare()
-    given |= {one.name: one.value(given[one.name]) for one in _OPTIONS if given[one.name] is not None}
-    context.exit(carried_out(catalogues, files, given))
+    context.exit(carried_out(catalogues, files, _read(given)))
+
+
+def _read(given: dict[str, Any]) -> dict[str, Any]:
+    return given | {one.name: one.value(given[one.name]) for one in _OPTIONS if given[one.name] is not None}
+
+
+def remade(words: list[str]) -> Result:
+    """The one check of a sweep that stands behind `gradproof sweep`, made again in a watched process."""
+    from gradproof.sweep import sweep as swept
+
+    given = run.make_context("run", words).params
+    files = {"json", "html", "junit"}
+    options = _read({name: value for name, value in given.items() if name not in files | {"catalogues"}})
+    results = swept(given["catalogues"], **options | {"jobs": 1}).report().results
+    if not results:
+        raise UsageError(f"{' '.join(given['catalogues'])} has no case {given['case']!r} any more")
+    return results[0]
 
 
 def carried_out(catalogues: tuple[str, ...], files: Files, given: dict[str, Any]) -> int:
     """Run it, show it, write it down. The exit status."""
     from gradproof.sweep import sweep as swept
     from gradproof.sweep.progress import Progress, shown
+    from gradproof.sweep.run import Sweep
     from gradproof.sweep.store import Store
     from gradproof.sweep.summary import unmet
 
-    screen = console()
+    screen = console(files.beside)
     progress = Progress()
     interrupted = False
     with tempfile.TemporaryDirectory() as folder:
@@ -97,26 +119,27 @@ def carried_out(catalogues: tuple[str, ...], files: Files, given: dict[str, Any]
             try:
                 swept(catalogues, progress=progress, show=lambda _: step(), **{**given, "store": path}).store.close()
             except KeyboardInterrupt:
-                screen.print(f"stopped after {progress.done:,} checks", markup=False)
+                screen.print(f"stopped after {progress.done:,} check{'s' * (progress.done != 1)}", markup=False)
                 if given["store"] is not None:
                     screen.print(f"the same command goes on from {given['store']}", markup=False)
                 interrupted = True
         with Store(path) as store:
-            if interrupted and not store.finished():
+            left = Sweep(store, progress)
+            if interrupted and not any(left.rows()):
                 return INTERRUPTED
-            status = _told(store, progress, files)
-            if not (interrupted or given["shard"] or given["limit"]):  # which may well leave out what was named
-                for word in unmet(store.rows(), given["ops"], given["dtype"], given["device"]):
+            status = _told(left, files)
+            # These may well leave out what was named.
+            if not (interrupted or given["shard"] or given["limit"] or given["case"]):
+                for word in unmet(left.rows(), given["ops"], given["dtype"], given["device"]):
                     screen.print(f"there is no case of --{word}", markup=False)
     return INTERRUPTED if interrupted else status
 
 
-def _told(store: Any, progress: Any, files: Files) -> int:
+def _told(left: Sweep, files: Files) -> int:
     from gradproof.sweep.progress import clock
-    from gradproof.sweep.summary import summary_of
 
-    screen = console()
-    summary = summary_of(store.rows())
+    screen = console(files.beside)
+    summary, progress = left.summary(), left.progress
     for table in summary.tables() if summary.counts else ():
         screen.print(table)
     counts = ", ".join(f"{summary.counts[verdict]:,} {verdict.value}" for verdict in Verdict if summary.counts[verdict])
@@ -124,10 +147,10 @@ def _told(store: Any, progress: Any, files: Files) -> int:
     total = summary.counts.total()
     screen.print(f"{total:,} check{'s' * (total != 1)}: {counts or 'none'}; {now}", markup=False)
     if not summary.counts:
-        screen.print("no case was chosen; see --ops, --dtype, --device, --limit and --shard", markup=False)
+        screen.print("no case was chosen; see --ops, --dtype, --device, --case, --limit and --shard", markup=False)
         return USAGE
     if files != Files():
-        for path in files.write(store.report()):
+        for path in files.write(left.report()):
             screen.print(f"wrote {path}", markup=False)
     return STATUS[summary.verdict]
 

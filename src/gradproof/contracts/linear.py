@@ -88,10 +88,11 @@ def check_linear(
     if side is REVERSE:
         excess = _beyond_backward(program, found, tolerance, nondet_tol)
         if excess:
-            again = program.pull(found.vector[None])[0]
-            repeated = check_repeated(program, found.made, again, nondet_tol)
-            if repeated:
-                return repeated
+            for _ in range(2):  # what alternates is the same every other time
+                again = program.pull(found.vector[None])[0]
+                repeated = check_repeated(program, found.made, again, nondet_tol)
+                if repeated:
+                    return repeated
             # What is divided by nearly nothing, or left over where terms cancel, is as uncertain as it trembles.
             uncertain = LUCK * trembling(program, found.vector, np.random.default_rng(0), extent)
             excess = {leaf: beyond - uncertain[leaf.span] for leaf, beyond in excess.items()}

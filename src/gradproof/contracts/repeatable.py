@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from gradproof.errors import Ended
@@ -29,10 +31,11 @@ class Unrepeatable(Ended):
 
 class Repeats:
     """The question whether the same call gives the same values. It is asked once, before anything is said against a
-    derivative; one that every value agrees with, to many digits, has had its answer."""
+    derivative; one that every value agrees with, to many digits, has had its answer. `then` is what a doubt leads to
+    next, once, where it does."""
 
-    def __init__(self, program: Program, nondet_tol: float) -> None:
-        self._program, self._nondet_tol = program, nondet_tol
+    def __init__(self, program: Program, nondet_tol: float, then: Callable[[], None] | None = None) -> None:
+        self._program, self._nondet_tol, self._then = program, nondet_tol, then
         self._asked = False
 
     def ask(self) -> None:
@@ -42,6 +45,19 @@ class Repeats:
             findings = check_values(self._program, self._nondet_tol)
             if findings:
                 raise Unrepeatable(findings)
+        then, self._then = self._then, None
+        if then is not None:
+            then()
+
+    def leading_to(self, then: Callable[[], None]) -> Repeats:
+        """The same question, answered or not."""
+        other = Repeats(self._program, self._nondet_tol, then)
+        other._asked = self._asked
+        return other
+
+    def of(self, program: Program) -> Repeats:
+        """The same question about another program."""
+        return Repeats(program, self._nondet_tol, self._then)
 
 
 def check_values(program: Program, nondet_tol: float = 0.0) -> tuple[Finding, ...]:

@@ -8,6 +8,7 @@ from typing import Literal
 
 import numpy as np
 
+from gradproof.contracts.linear import mixed
 from gradproof.contracts.side import SIDES
 from gradproof.diagnose.exhibit import Exhibit
 from gradproof.diagnose.nonlinear import nonlinear
@@ -22,6 +23,7 @@ from gradproof.evidence.wording import mismatch
 from gradproof.norms import rms
 from gradproof.precision import SINGLE, Precision
 from gradproof.program import Array
+from gradproof.reference.rounding import roughened
 from gradproof.result import Comparison, Diagnosis, Finding, Verdict
 
 # Of so many wrong blocks each is looked at; more of them are told apart no better by more of the same.
@@ -38,6 +40,7 @@ def explained(task: Task, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
 def mismatches(task: Task, comparisons: tuple[Comparison, ...], findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
     """One finding for each wrong block, with its cause where one explains the numbers."""
     wrong = [comparison for comparison in comparisons if comparison.verdict is Verdict.WRONG]
+    unsteady = any(f.code == "nondeterministic" and f.verdict is Verdict.WRONG for f in findings)
     causes = {(NONLINEAR[f.code].mode, _made(f)): f.diagnosis for f in findings if f.code in NONLINEAR}
     said = []
     for k, comparison in enumerate(wrong):
@@ -45,6 +48,8 @@ def mismatches(task: Task, comparisons: tuple[Comparison, ...], findings: tuple[
         if (comparison.mode, made.path) in causes:
             # What is not linear makes no Jacobian: its numbers would explain nothing.
             diagnosis = causes[comparison.mode, made.path]
+        elif unsteady and comparison.mode == "reverse":
+            diagnosis = None  # nor do numbers that are others each time
         else:
             diagnosis = _diagnosis(task, comparison, comparisons) if k < BLOCKS else None
             diagnosis = blamed(diagnosis, comparison, comparisons)
@@ -73,26 +78,34 @@ def only_in(form: Precision, findings: tuple[Finding, ...], departures: Sequence
     )
 
 
-def only_rounding(findings: Sequence[Finding], comparisons: Sequence[Comparison], largest: float) -> bool:
+def only_rounding(task: Task, findings: Sequence[Finding], comparisons: Sequence[Comparison], form: Precision) -> bool:
     """Whether all that is wrong in float64 looks like a rule that rounds to the program's own format on the way: by at
-    most `largest`, relative to the block, and by something else at every entry, or named so by the diagnosis."""
+    most the tolerance, relative to the block, and by something else at every entry, or named so by the diagnosis; and
+    the gradient is as rough as that makes it."""
     named = [one for one in findings if one.diagnosis is not None and one.diagnosis.code == "precision"]
     places = {(one.place.output.path, one.place.input.path) for one in named if one.place.output and one.place.input}
     wrong = [one for one in comparisons if one.verdict is Verdict.WRONG]
     contracts = [one for one in findings if one.verdict is Verdict.WRONG and one.code != "mismatch"]
-    return all(one.diagnosis is not None and one.diagnosis.code == "precision" for one in contracts) and all(
-        _rounded(one, largest, "named" if (one.output.path, one.input.path) in places else "unnamed") for one in wrong
-    )
+    if not all(one.diagnosis is not None and one.diagnosis.code == "precision" for one in contracts):
+        return False
+    largest = task.tolerance.relative
+    if not all(
+        _rounded(one, largest, "named" if (one.output.path, one.input.path) in places else "unnamed", form)
+        for one in wrong
+    ):
+        return False
+    rough = roughened(task.reference, mixed(task.program.value.size, task.generator), form, task.generator)
+    return all(one.input.path in rough for one in wrong)
 
 
-def _rounded(comparison: Comparison, largest: float, cause: Literal["named", "unnamed"]) -> bool:
+def _rounded(comparison: Comparison, largest: float, cause: Literal["named", "unnamed"], form: Precision) -> bool:
     """The few entries that were found may be off alike by chance; the diagnosis has looked at more."""
     strongest = max((abs(one.numeric) for one in comparison.found), default=0.0)
     clear = [one for one in comparison.found if abs(one.numeric) > 0.25 * strongest]
     errors = np.array([one.analytic / one.numeric - 1.0 for one in clear])
     if not errors.size or np.abs(errors).max() > largest:
         return False
-    return cause == "named" or bool(np.abs(errors).max() <= 2.0 * np.ptp(errors))
+    return cause == "named" or bool(np.abs(errors).max() <= max(2.0 * np.ptp(errors), form.roundoff))
 
 
 def _with(finding: Finding, diagnosis: Diagnosis | None) -> Finding:

@@ -144,13 +144,20 @@ def _slices(exhibit: Exhibit, elements: Elements) -> Iterator[Part]:
             place = ", ".join(str(first[axis]) if k == axis else ":" for k in range(len(shape)))
             edge = ", at its boundary" if first[axis] in (0, n - 1) else ""
             yield Part("slice", f"in {path}[{place}]{edge}", elements.chance(sum(shape)), grid[axis] == first[axis])
-        if n > 2 and np.array_equal((index[axis] == 0) | (index[axis] == n - 1), elements.flawed):
+        ends = (index[axis] == 0, index[axis] == n - 1)
+        if n > 2 and np.array_equal(ends[0] | ends[1], elements.flawed) and all(end.any() for end in ends):
             text = f"at both ends of axis {axis} of {path}, its boundary"
             yield Part("slice", text, elements.chance(len(shape)), (grid[axis] == 0) | (grid[axis] == n - 1))
+    if len(shape) < 2:
+        return
     last = np.array(shape)[:, None] - 1
-    if len(shape) > 1 and np.array_equal(np.any((index == 0) | (index == last), axis=0), elements.flawed):
+    if np.array_equal(np.any((index == 0) | (index == last), axis=0), elements.flawed):
         text = f"on the border of {path}"
         yield Part("slice", text, elements.chance(1), np.any((grid == 0) | (grid == last), axis=0))
+    for where, compare in (("on", np.equal), ("above", np.less), ("below", np.greater)):
+        if np.array_equal(compare(index[-2], index[-1]), elements.flawed):
+            text = f"{where} the diagonal of {path}"
+            yield Part("slice", text, elements.chance(3), compare(grid[-2], grid[-1]))
 
 
 def _boxes(exhibit: Exhibit, elements: Elements) -> Iterator[Part]:

@@ -9,7 +9,7 @@ import numpy as np
 from gradproof.agreement import Judgement, Mask, judge
 from gradproof.evidence.gathered import Task
 from gradproof.evidence.nans import explained
-from gradproof.evidence.scales import absent, negligible
+from gradproof.evidence.scales import absent, flat, negligible
 from gradproof.evidence.wording import REASONS, kink_remark, near_remark, stairs_remark
 from gradproof.norms import largest, rms
 from gradproof.program import Array, Leaf, leaf_at
@@ -94,7 +94,8 @@ def _negligible(task: Task, analytic: Array, numeric: Estimate, pair: tuple[Leaf
         if none is None:
             return np.zeros(numeric.bar.shape, dtype=bool)
         return none & (numeric.bar <= task.tolerance.of_block * rms(numeric.value))
-    return np.asarray(numeric.bar <= negligible(task, *pair))
+    narrow = np.asarray(numeric.bar <= negligible(task, *pair))
+    return narrow if narrow.all() else narrow | (numeric.bar <= flat(task, *pair))
 
 
 def _reason(kinds: Kinds, task: Task) -> str:

@@ -7,25 +7,27 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from gradproof.agreement import Mask, entry_tolerance, judge
+from gradproof.agreement import Mask, judge
 from gradproof.evidence.alone import glance_alone
 from gradproof.evidence.blocks import Measured, comparisons_of, kinks_of, power_of
+from gradproof.evidence.faint import faint_lines
 from gradproof.evidence.gathered import Gathered, Task
 from gradproof.evidence.glanced import NONE, Glanced
 from gradproof.evidence.jitter import widen
-from gradproof.evidence.scales import absent, negligible, rounding
+from gradproof.evidence.lines import block_tolerances, wanted_tolerances
+from gradproof.evidence.scales import absent, negligible
 from gradproof.evidence.sure import gather_sure
 from gradproof.evidence.ties import check_ties, ties_of
 from gradproof.evidence.together import glance_together
 from gradproof.norms import rms
 from gradproof.precision import DOUBLE, coarsest
 from gradproof.program import Array
-from gradproof.reference.estimate import Estimate, Goal, Kind
+from gradproof.reference.estimate import Estimate, Goal
 from gradproof.reference.field import Field, field_of
 from gradproof.reference.ladder import first_look, refine, second_opinion
 from gradproof.reference.noise import Rung
 from gradproof.reference.surroundings import hidden_kinks, ordinary, unfolded
-from gradproof.result import Finding
+from gradproof.result import Finding, Verdict
 
 # Wrong-looking columns are taken at their first look once this many others were confirmed; or some of the same input,
 # if those were all that was asked about: then no look has been misleading there.
@@ -44,20 +46,23 @@ def gather(task: Task, analytic: dict[str, Array], findings: tuple[Finding, ...]
     task.repeats.ask()
     numeric = glanced.block(slice(0, task.steps.size), slice(0, field.value.size))
     looked = _look(field, task.steps, numeric, doubtful)
+    wanted = Measured(numeric, wanted_tolerances(task, numeric, analytic))
+    improved = _improve(task, field, analytic, wanted, looked)
     measured = Measured(numeric, block_tolerances(task, numeric))
-    if doubtful.size and _improve(task, field, analytic, measured, looked) + _confirm(
-        task, field, analytic, measured, looked
-    ):
+    if _confirm(task, field, analytic, measured, looked) + improved:
         _unfold(task, field, analytic, measured)
         measured = Measured(numeric, block_tolerances(task, numeric))
         widen(task, analytic, numeric, _wrong(analytic, measured))
+        measured = Measured(numeric, block_tolerances(task, numeric))
     ties = ties_of(numeric)
     if ties:
         claimed = {mode: [one[tie.coordinates, tie.output] for tie in ties] for mode, one in analytic.items()}
         findings += check_ties(task, field, ties, claimed)
-    return Gathered(
-        comparisons_of(task, analytic, measured), findings + kinks_of(task, numeric), power_of(task, measured), analytic
-    )
+    comparisons = comparisons_of(task, analytic, measured)
+    findings += kinks_of(task, numeric)
+    if all(one.verdict is Verdict.RIGHT for one in comparisons):
+        findings += faint_lines(task, analytic, lambda: numeric)
+    return Gathered(comparisons, findings, power_of(task, measured), analytic)
 
 
 def _glance(task: Task, field: Field, analytic: dict[str, Array]) -> Glanced:
@@ -67,22 +72,6 @@ def _glance(task: Task, field: Field, analytic: dict[str, Array]) -> Glanced:
         if together is not None:
             return together
     return glance_alone(task, field, analytic)
-
-
-def block_tolerances(task: Task, numeric: Estimate) -> Array:
-    """The tolerance of every entry, each block measured by its own size. At a kink the size is that of the interval;
-    entries of which nothing is known do not count."""
-    plain = not numeric.kind.any()
-    result = np.empty_like(numeric.value)
-    for output in task.program.outputs:
-        for leaf in task.program.inputs:
-            block = (leaf.span, output.span)
-            size = numeric.value[block]
-            if not plain:
-                told = (numeric.kind[block] < Kind.EDGE) | (numeric.bar[block] <= np.abs(size))
-                size = np.where(told, np.abs(size) + numeric.spread[block], 0.0)
-            result[block] = entry_tolerance(size, rms(size), task.tolerance) + rounding(task, output, leaf)
-    return result
 
 
 def _displacements(steps: Array, coordinates: NDArray[np.intp]) -> Array:

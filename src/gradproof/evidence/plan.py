@@ -35,7 +35,7 @@ def plans(program: Metered, settings: Settings) -> tuple[Plan, ...]:
     shape = f"{program.value.size} x {program.point.size}"
     if isinstance(settings.effort, int):
         return (Plan(settings.effort, f"{_probes(settings.effort)} of the {shape} Jacobian, as asked"),)
-    every = Plan(0, f"exhaustive: all {entries} entries of the {shape} Jacobian")
+    every = Plan(0, f"exhaustive: {_all(entries)} of the {shape} Jacobian")
     calls = 4 * program.point.size + program.value.size
     stored = _stored(program, settings, shape) if entries > ENTRIES or calls > LOOPED_CALLS else None
     if settings.effort == "exhaustive":
@@ -69,6 +69,10 @@ def _stored(program: Metered, settings: Settings, shape: str) -> Plan | None:
         f"{grouping.count} group{'' if grouping.count == 1 else 's'}; any other entry would show",
         grouping,
     )
+
+
+def _all(entries: int) -> str:
+    return f"all {entries} entries" if entries != 1 else "the only entry"
 
 
 def _probes(count: int) -> str:

@@ -13,6 +13,7 @@ from gradproof.evidence.bisect import Located, Suspect, locate
 from gradproof.evidence.columns import reason_of, with_looks
 from gradproof.evidence.gathered import Gathered, Task
 from gradproof.evidence.measure import Evidence, granted, negligible_change
+from gradproof.evidence.scales import swings
 from gradproof.evidence.sums import part
 from gradproof.evidence.ties import OUTPUTS, Tie, check_ties
 from gradproof.evidence.wording import (
@@ -24,8 +25,9 @@ from gradproof.evidence.wording import (
 )
 from gradproof.precision import DOUBLE, coarsest
 from gradproof.program import Array, Spot
-from gradproof.reference.estimate import Kind
+from gradproof.reference.estimate import Estimate, Kind
 from gradproof.reference.field import field_of
+from gradproof.reference.steps import step_exponent
 from gradproof.result import Comparison, Finding, Place, Power, Table, Verdict
 
 # P(|signed sum| > 6 sigma) <= 2 exp(-18) = 3e-8 (Hoeffding).
@@ -107,10 +109,12 @@ def _judge_pair(task: Task, mode: str, evidence: Evidence, o: int, i: int) -> Co
             # Kinks of opposite sign that could not be told apart allow more than what is left of both; and the steps of
             # a narrow format are so long that a function may turn round within one.
             verdict, reason = Verdict.UNDECIDED, reason_of(task, rough)
-    if verdict is Verdict.RIGHT and any(
-        bar[k] > max(tolerance[k], negligible_change(task, numeric[k], bar[k], output_leaf))
+    wide = [
+        k
         for k in range(evidence.pieces)
-    ):
+        if bar[k] > max(tolerance[k], negligible_change(task, numeric[k], bar[k], output_leaf))
+    ]
+    if verdict is Verdict.RIGHT and wide and not all(_flat(task, outcomes[k].numeric, i, o) for k in wide):
         kinds = [Kind(int(outcome.numeric.kind[i, o])) for outcome in outcomes]
         verdict, reason = Verdict.UNDECIDED, reason_of(task, kinds)
     return Comparison(
@@ -126,6 +130,15 @@ def _judge_pair(task: Task, mode: str, evidence: Evidence, o: int, i: int) -> Co
         entries=output_leaf.size * input_leaf.size,
         reason=reason,
     )
+
+
+def _flat(task: Task, numeric: Estimate, i: int, o: int) -> bool:
+    """Whether a sum is zero within its bar, which is narrow beside what becomes of the output as the input moves."""
+    if abs(numeric.value[i, o]) > numeric.bar[i, o]:
+        return False
+    output = task.program.outputs[o]
+    size = swings(task, task.program.inputs[i])[output.start] * float(np.sqrt(output.size))
+    return bool(numeric.bar[i, o] <= task.tolerance.finest * 2.0 ** step_exponent(task.reference) * size)
 
 
 def _loosest(task: Task, granted: float) -> float:

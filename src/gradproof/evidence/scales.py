@@ -11,7 +11,7 @@ from gradproof.evidence.gathered import Task, distinct
 from gradproof.norms import rms
 from gradproof.precision import DOUBLE, Precision, form_of
 from gradproof.program import Array, Leaf, Program
-from gradproof.reference.steps import step_exponent
+from gradproof.reference.steps import scales, signed, step_exponent
 from gradproof.sizes import size_of
 
 # Roundings that a derivative which is zero may consist of; half precision, which rounds at the end, has fewer.
@@ -43,6 +43,21 @@ def unimportant_changes(task: Task) -> Array:
     return result
 
 
+def swings(task: Task, leaf: Leaf) -> Array:
+    """How far each output gets (M,), by the rms of its leaf, when an input moves by its own size, one way or the other;
+    0 where that leads out of the domain. This is the size of an output whose value happens to be zero or small at the
+    point, as where a power is flat; it takes two evaluations, so it is for entries that could not be told otherwise."""
+    reference, way = task.reference, np.zeros(task.steps.size)
+    way[leaf.span] = signed(np.random.default_rng(0), leaf.size)
+    way[leaf.span] *= scales(reference.point, reference.inputs)[leaf.span]
+    result = np.zeros(reference.value.size)
+    with np.errstate(all="ignore"):
+        for moved in reference.values(reference.point + np.stack([way, -way])) - reference.value:
+            for output in reference.outputs:
+                result[output.span] = np.fmax(result[output.span], rms(moved[output.span]))
+    return np.where(np.isfinite(result), result, 0.0)
+
+
 def rounding(task: Task, output: Leaf, leaf: Leaf) -> float:
     """What the analytic side may be off by at any entry of a block: some roundings of value over input. It matters
     where the true derivatives are zero and have no size of their own."""
@@ -57,6 +72,13 @@ def least(program: Program, leaf: Leaf, form: Precision) -> float:
 def negligible(task: Task, output: Leaf, leaf: Leaf) -> Array:
     """The same as a derivative, for each entry of a block."""
     return np.asarray(unimportant_changes(task)[output.span] / task.steps[leaf.span, None])
+
+
+def flat(task: Task, output: Leaf, leaf: Leaf) -> Array:
+    """The same for each entry of a block, by what becomes of the output as the input moves, not by its value."""
+    swing = swings(task, leaf)[output.span]
+    reach = scales(task.reference.point, task.reference.inputs)[leaf.span, None]
+    return np.asarray(task.tolerance.finest * swing / reach)
 
 
 def absent(task: Task, numeric: Array, claimed: Sequence[Array]) -> Mask | None:

@@ -20,7 +20,7 @@ from gradproof.evidence.gathered import Gathered, Task
 from gradproof.evidence.glanced import enough
 from gradproof.evidence.lengths import group_lengths
 from gradproof.evidence.named import Blamed, Court, Suspects
-from gradproof.evidence.scales import rounding, unimportant_changes
+from gradproof.evidence.scales import rounding, swings, unimportant_changes
 from gradproof.evidence.wording import kink_remark
 from gradproof.norms import largest, rms
 from gradproof.program import Array, Indices, Leaf, Stored, leaf_at
@@ -28,6 +28,7 @@ from gradproof.reference.estimate import Estimate, Goal, Kind, Kinds
 from gradproof.reference.field import Field, field_of, only
 from gradproof.reference.glance import ENTRY, glance
 from gradproof.reference.ladder import first_look, fresh_opinion, refine
+from gradproof.reference.steps import step_exponent
 from gradproof.result import Comparison, Entry, Finding, Place, Power, Table, Verdict
 
 MODE = "reverse"
@@ -195,8 +196,12 @@ class _Moved:
 
     def _vague(self, undecided: NDArray[np.bool_], better: Estimate, outputs: Indices) -> Indices:
         """Outputs that cannot be told, other than those where nothing is claimed and nothing of importance happens."""
-        nothing = (self._expected[outputs] == 0) & (better.bar[0] <= unimportant_changes(self._task)[outputs])
-        return np.flatnonzero(undecided & ~nothing)
+        task, zero = self._task, self._expected[outputs] == 0
+        vague = undecided & ~(zero & (better.bar[0] <= unimportant_changes(task)[outputs]))
+        if (vague & zero).any():
+            flat = task.tolerance.finest * 2.0 ** step_exponent(task.reference) * swings(task, self._leaf)[outputs]
+            vague &= ~(zero & (better.bar[0] <= flat))
+        return np.flatnonzero(vague)
 
     def _columns(self, outputs: Indices, gap: Array, verdict: Verdict) -> Indices:
         """The column that each output's deviation comes from, NOBODY where that cannot be said."""

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gradproof.agreement import entry_tolerance, tolerance_of_one
+from gradproof.agreement import CLEAR, entry_tolerance, tolerance_of_one
+from gradproof.evidence.faint import faint_lines
 from gradproof.evidence.gathered import Gathered, Task
 from gradproof.evidence.glanced import Glanced, largest
-from gradproof.norms import rms
+from gradproof.evidence.lines import scale_of
 from gradproof.program import Array, Leaf
 from gradproof.result import Comparison, Entry, Finding, Place, Power, Table, Verdict
 from gradproof.settings import Tolerance
@@ -28,13 +29,14 @@ class Deferred:
 
     def __call__(self) -> Table:
         numeric = self.glanced.block(self.inputs, self.outputs)
-        tolerance = entry_tolerance(numeric.value, rms(numeric.value), self.granted)
+        scale = scale_of(numeric.value, CLEAR * numeric.bar, self.granted)
+        tolerance = entry_tolerance(numeric.value, scale, self.granted)
         return Table(self.jacobian[self.inputs, self.outputs].T, numeric.value.T, numeric.bar.T, tolerance.T)
 
 
 def gather_sure(task: Task, analytic: dict[str, Array], glanced: Glanced, findings: tuple[Finding, ...]) -> Gathered:
     comparisons = []
-    worst, relative = 0.0, 0.0
+    worst, relative, size = 0.0, 0.0, task.program.value.size
     pairs = [(output, leaf) for output in task.program.outputs for leaf in task.program.inputs]
     tops: dict[int, list[Entry | None]] = {}  # one Jacobian may serve for two modes
     for mode, jacobian in analytic.items():
@@ -58,6 +60,7 @@ def gather_sure(task: Task, analytic: dict[str, Array], glanced: Glanced, findin
                     strongest=top,
                 )
             )
+    findings += faint_lines(task, analytic, lambda: glanced.block(slice(0, task.steps.size), slice(0, size)))
     return Gathered(tuple(comparisons), findings, Power(worst, relative, 1.0) if relative > 0 else None, analytic)
 
 

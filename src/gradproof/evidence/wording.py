@@ -7,12 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 
+from gradproof.errors import Unsupported
 from gradproof.evidence.native import Departure
 from gradproof.norms import largest, rms
 from gradproof.precision import Precision
 from gradproof.program import Skipped, Spot
 from gradproof.reference.estimate import Kind
 from gradproof.result import Comparison, Finding, Place, Verdict
+from gradproof.settings import Settings
 
 UNDECIDED_HINTS = {
     "noise": "The function's own noise is too large; make it more exact (a tighter solver tolerance), or pass a wider "
@@ -28,6 +30,11 @@ UNDECIDED_HINTS = {
     "budget": "Allow more calls or seconds in budget=.",
 }
 
+# Who checks by another checker's interface has not all options.
+DROP_IN = (
+    ("Pass randomness='reseed'", "Seed inside of the function or call gradproof.check with randomness='reseed'"),
+)
+
 # Why an entry of such a kind stays undecided.
 REASONS = {
     Kind.KINK: "kink",
@@ -40,7 +47,7 @@ REASONS = {
 
 
 def _and_more(count: int) -> str:
-    return f" (and at {count - 1} more entries)" if count > 1 else ""
+    return f" (and at {count - 1} more {'entry' if count == 2 else 'entries'})" if count > 1 else ""
 
 
 def kink_remark(place: Place, count: int, low: float, high: float) -> Finding:
@@ -229,10 +236,17 @@ def unsupported(what: str, reason: str, verdict: Verdict) -> Finding:
     return Finding("unsupported", verdict, Place(), f"{what} does not exist here: {reason}")
 
 
-def no_outputs(skipped: Sequence[Skipped]) -> Finding:
-    """The function returned nothing that could be compared, as one does that lacks its return statement."""
+def missing_mode(mode: str, reason: Unsupported, settings: Settings) -> Finding:
+    """A mode that does not exist is held against nobody who did not ask for it."""
+    asked = settings.modes is not None and mode in settings.modes
+    return unsupported(f"{mode} mode", str(reason), Verdict.UNSUPPORTED if asked else Verdict.RIGHT)
+
+
+def no_outputs(skipped: Sequence[Skipped], who: str) -> Finding:
+    """The function, or what maps its outputs, returned nothing that could be compared, as one does that lacks its
+    return statement."""
     came = ", ".join(f"{one.path}: {one.reason}" for one in skipped if one.path.startswith("out")) or "nothing"
-    sentence = f"the function returns nothing that has a derivative ({came})"
+    sentence = f"{who} returns nothing that has a derivative ({came})"
     return Finding("unsupported", Verdict.UNSUPPORTED, Place(), sentence, "Return a floating or complex array.")
 
 

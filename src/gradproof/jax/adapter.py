@@ -13,6 +13,7 @@ from gradproof import around
 from gradproof.around import After, Before
 from gradproof.errors import UsageError
 from gradproof.jax.calls import Signature, UserCall
+from gradproof.jax.families import Shelf
 from gradproof.jax.jaxprogram import JaxProgram
 from gradproof.jax.scope import Scope, ambient
 from gradproof.jax.selection import chosen
@@ -76,7 +77,7 @@ def traced(signature: Signature, call_of: Callable[[Signature], UserCall] = User
         call = call_of(signature)
         point = np.empty(call.inputs.size)
         call.inputs.write_single([array for _, array in call.start], point)
-    return JaxProgram(call, name_of(signature.fn), point, Tally(), scope, plain="familiar")
+    return JaxProgram(Shelf(call, scope.form), name_of(signature.fn), point, Tally(), scope, plain="familiar")
 
 
 def _path(path: str) -> str:

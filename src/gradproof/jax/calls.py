@@ -179,6 +179,10 @@ class UserCall(Call):
             return None
         return UserCall(Signature(self.signature.fn, self.signature.tree, wide, wanted))
 
+    def anew(self) -> UserCall:
+        """The same call, of which nothing is known."""
+        return UserCall(self.signature)
+
 
 class GradientCall(Call):
     """(x, w) -> J(x)^T w of another call."""

@@ -169,7 +169,7 @@ class Shelf:
     compiled for the user's function itself is kept, where a plain call shows whether it is stale."""
 
     def __init__(self, call: Call, width: str) -> None:
-        self._call = call
+        self.call = call
         self._width = width
         self._family: Family | None = None
         self.fresh = False
@@ -177,8 +177,8 @@ class Shelf:
     @property
     def family(self) -> Family:
         if self._family is None:
-            if type(self._call) is UserCall:
-                self._family = _find(self._call, self._width)
+            if type(self.call) is UserCall:
+                self._family = _find(self.call, self._width)
             if self._family is None:
                 self.renew()
         assert self._family is not None
@@ -187,7 +187,7 @@ class Shelf:
     def renew(self) -> None:
         if not self.fresh:
             self.fresh = True
-            self._family = _make(self._call, self._width) if type(self._call) is UserCall else Family(self._call)
+            self._family = _make(self.call, self._width) if type(self.call) is UserCall else Family(self.call)
 
     def shows(self, recipe: Recipe | None) -> bool:
         """Whether what is compiled here does what the function does now, and nothing of that is hidden."""

@@ -9,17 +9,19 @@ from typing import Literal
 
 import numpy as np
 
-from gradproof.batching import ELEMENTS, Known, Lane, agree, outside
+from gradproof.batching import ELEMENTS, Known, Lane, outside
 from gradproof.errors import Unsupported
-from gradproof.jax.calls import Call, GradientCall, LinearizedCall, TangentCall, UserCall, refuse_other_outputs
+from gradproof.jax.calls import GradientCall, LinearizedCall, TangentCall, UserCall
 from gradproof.jax.every import every
 from gradproof.jax.families import Shelf
 from gradproof.jax.leaves import rows_of
-from gradproof.jax.modes import frameless, unsupported_in_double
+from gradproof.jax.modes import frameless
 from gradproof.jax.runs import Plain, Runs
 from gradproof.jax.scope import Scope
-from gradproof.precision import SINGLE
-from gradproof.program import Array, Every, Leaf, Skipped, Tally, read_only
+from gradproof.jax.widening import unrounded, widened
+from gradproof.jax.words import WORDS
+from gradproof.program import Array, Every, Leaf, Offers, Skipped, Tally, read_only
+from gradproof.unrounded import Unrounded
 
 # Fewer pulls or pushes than this run one by one: compiling a batch costs as much as some dozens of them. The pushes of
 # a check are few, though, and each that runs alone waits for another thread.
@@ -44,9 +46,11 @@ class JaxProgram:
     whether it is traced. Where there is no such rule (`"familiar"`), the derivatives too.
     """
 
+    offers = Offers(words=WORDS)
+
     def __init__(
         self,
-        call: Call,
+        shelf: Shelf,
         name: str,
         point: Array,
         tally: Tally,
@@ -55,16 +59,16 @@ class JaxProgram:
         origin: Origin | None = None,
         plain: Plain = "eager",
     ) -> None:
-        self.call = call
+        self.call = call = shelf.call
         self.name = name
         self.tally = tally
         self.scope = scope
-        self._origin = origin
+        self.origin = origin
         self._plain = plain
         self._no_push: Unsupported | None = None
         with scope:
-            self._runs = Runs(call, point, tally, Shelf(call, scope.width), plain, scope)
-            values = self._runs.first()
+            self.runs = Runs(shelf, point, tally, plain, scope)
+            values = self.runs.first()
             draws = scope.moved()
         self.tally.evaluations += 1
         self.inputs: tuple[Leaf, ...] = call.inputs.leaves
@@ -73,48 +77,55 @@ class JaxProgram:
         value = np.empty(call.outputs.size)
         call.outputs.write_single(values, value)
         self.point = read_only(point)
-        self.value = self._runs.value = read_only(value)
+        self.value = self.runs.value = read_only(value)
         self.draws = draws
         most = max(1, ELEMENTS // max(1, point.size + value.size))
-        roundoff = self._roundoff = max(call.inputs.roundoff, call.outputs.roundoff)
-        self._lanes = {
+        roundoff = self.roundoff = max(call.inputs.roundoff, call.outputs.roundoff)
+        self.lanes = self.runs.lanes = {
             "values": Lane("values", most, roundoff, FEW_VALUES, 2 * ELEMENTS, known=Known(point, self.value)),
             "pull": Lane("pull", most, roundoff, FEW_ROWS, 2 * ELEMENTS),
             "push": Lane("push", most, roundoff, FEW_PUSHES, 2 * ELEMENTS),
         }
         if draws:
-            self._runs.stay_plain()
-            for lane in self._lanes.values():
+            self.runs.stay_plain()
+            for lane in self.lanes.values():
                 lane.refuse("the function draws random numbers from NumPy")
 
     def stay_plain(self) -> None:
         """From now on derivatives of single rows are taken as the user would, whatever JAX sees of the function."""
-        self._runs.stay_plain()
+        self.runs.stay_plain()
 
     @property
     def raised(self) -> Exception | None:
         """What the function raised at a perturbed point, the first time."""
-        return self._runs.raised
+        return self.runs.raised
 
     @property
     def primals(self) -> Mapping[str, Array]:
         """By mode: the value that came along with the derivative, when it was taken as the user would."""
-        return self._runs.primals
+        return self.runs.primals
 
     @property
     def notes(self) -> tuple[str, ...]:
-        sentences = [lane.note for lane in self._lanes.values()]
+        sentences = [lane.note for lane in self.lanes.values()]
         return tuple(sentence for sentence in (*sentences, outside(self.raised)) if sentence)
 
     @property
     def batched(self) -> bool:
-        return self._lanes["values"].works(self.point, self.value.size, self._runs.values)
+        return self.lanes["values"].works(self.point, self.value.size, self.runs.values)
+
+    def _lane(self, name: str, rows: Array) -> Lane:
+        """Rows of a function that compiles its loops anew in each plain call go together as soon as there are two."""
+        lane = self.lanes[name]
+        if 1 < len(rows) < lane.few and self.runs.dear:
+            lane.few = 2
+        return lane
 
     def values(self, points: Array) -> Array:
         rows = rows_of(points, self.point.size)
         result = np.empty((len(rows), self.value.size))
         with self.scope:
-            self._lanes["values"].run(rows, result, self._runs.values)
+            self._lane("values", rows).run(rows, result, self.runs.values)
         return result
 
     def repeated_value(self) -> Array:
@@ -123,26 +134,26 @@ class JaxProgram:
         with self.scope:
             if self.draws:
                 np.random.random()  # noqa: NPY002  the stream that the user's function would use
-            self._runs.value_again(self.point, result)
+            self.runs.value_again(self.point, result)
         return result
 
     @property
     def pulled(self) -> Known | None:
         """A pull that was made by itself, as the user would."""
-        return self._lanes["pull"].known
+        return self.lanes["pull"].known
 
     @property
     def pulls_in_batches(self) -> bool:
         """Whether the first batch was believed, because it gave for that one what the plain pull had given."""
-        lane = self._lanes["pull"]
+        lane = self.lanes["pull"]
         return lane.known is not None and lane.batched is True and not lane.reason
 
     def pull(self, cotangents: Array) -> Array:
         rows = rows_of(cotangents, self.value.size)
         result = np.empty((len(rows), self.point.size))
         with self.scope:
-            self._lanes["pull"].run(rows, result, self._runs.pulls)
-        self._lanes["pull"].remember(rows, result)
+            self._lane("pull", rows).run(rows, result, self.runs.pulls)
+        self.lanes["pull"].remember(rows, result)
         return result
 
     def push(self, tangents: Array) -> Array:
@@ -152,36 +163,46 @@ class JaxProgram:
             raise frameless(self._no_push)
         try:
             with self.scope:
-                self._lanes["push"].run(rows, result, self._runs.pushes)
+                self._lane("push", rows).run(rows, result, self.runs.pushes)
         except Unsupported as unsupported:
             self._no_push = frameless(unsupported)
             raise
-        self._lanes["push"].remember(rows, result)
+        self.lanes["push"].remember(rows, result)
         return result
 
     def every_pull(self, more: Array) -> Every | None:
         rows, sides = rows_of(more, self.value.size), (self.call.outputs, self.call.inputs)
         with self.scope:
-            found = every(self._lanes["pull"], sides, rows, self._runs.pull_every)
+            found = every(self.lanes["pull"], sides, rows, self.runs.pull_every)
         self.tally.pulls += 0 if found is None else self.value.size + len(rows)
         return found
 
     def every_push(self, more: Array) -> Every | None:
         rows, sides = rows_of(more, self.point.size), (self.call.inputs, self.call.outputs)
         with self.scope:
-            found = every(self._lanes["push"], sides, rows, self._runs.push_every)
+            found = every(self.lanes["push"], sides, rows, self.runs.push_every)
         self.tally.pushes += 0 if found is None else self.point.size + len(rows)
         return found
 
     def gradient(self, cotangent: Array) -> JaxProgram:
         """The program (x, w) -> J(x)^T w."""
         point = np.concatenate([self.point, np.reshape(cotangent, self.value.size)])
-        return self._derived(GradientCall(self.call), f"gradient of {self.name}", point, Origin(self, "gradient"))
+        return self._derived(self._gradients, f"gradient of {self.name}", point, Origin(self, "gradient"))
 
     def tangent(self, tangent: Array) -> JaxProgram:
         """The program (x, u) -> J(x) u: the next order where there is no reverse mode."""
         point = np.concatenate([self.point, np.reshape(tangent, self.point.size)])
-        return self._derived(TangentCall(self.call), f"tangent of {self.name}", point, Origin(self, "tangent"))
+        return self._derived(self._tangents, f"tangent of {self.name}", point, Origin(self, "tangent"))
+
+    # A cotangent is a part of the point: what is compiled for one serves for all.
+
+    @cached_property
+    def _gradients(self) -> Shelf:
+        return Shelf(GradientCall(self.call), self.scope.form)
+
+    @cached_property
+    def _tangents(self) -> Shelf:
+        return Shelf(TangentCall(self.call), self.scope.form)
 
     def linearized(self) -> JaxProgram:
         """The same program with `jax.linearize` for its forward mode."""
@@ -190,54 +211,28 @@ class JaxProgram:
     @cached_property
     def _linearized(self) -> JaxProgram:
         origin = Origin(self, "linearized")
-        call = LinearizedCall(self.call)
+        shelf = Shelf(LinearizedCall(self.call), self.scope.form)
         plain: Plain = "eager" if self._plain == "familiar" else self._plain
-        return JaxProgram(call, self.name, self.point, self.tally, self.scope, origin=origin, plain=plain)
+        return JaxProgram(shelf, self.name, self.point, self.tally, self.scope, origin=origin, plain=plain)
 
-    def _derived(self, call: Call, name: str, point: Array, origin: Origin) -> JaxProgram:
-        return JaxProgram(call, name, point, self.tally, self.scope, origin=origin, plain="compiled")
+    def _derived(self, shelf: Shelf, name: str, point: Array, origin: Origin) -> JaxProgram:
+        return JaxProgram(shelf, name, point, self.tally, self.scope, origin=origin, plain="compiled")
+
+    def of(self, call: UserCall, scope: Scope) -> JaxProgram:
+        """Another call at the same point: a float64 copy of this one."""
+        shelf = Shelf(call, scope.form)
+        return JaxProgram(shelf, self.name, self.point, self.tally, scope, plain="values compiled")
 
     def widened(self) -> JaxProgram:
         return self._widened
 
     @cached_property
     def _widened(self) -> JaxProgram:
-        if self._origin is not None:
-            return self._derived_widened(self._origin)
-        assert isinstance(self.call, UserCall)
-        scope = Scope("on")
-        with scope:
-            call = self.call.widened()
-        if call is None:
-            return self
-        wide = self._in_double(call, scope)
-        shelf = wide._runs.shelf
-        if not shelf.fresh and not agree(wide.value, self.value, self._roundoff):
-            shelf.renew()  # what was kept is stale
-            wide = self._in_double(call, scope)
-        return wide
+        return widened(self)
 
-    def _in_double(self, call: UserCall, scope: Scope) -> JaxProgram:
-        with unsupported_in_double():
-            wide = JaxProgram(call, self.name, self.point, self.tally, scope, plain="values compiled")
-        refuse_other_outputs(self.outputs, wide.outputs)
-        if self._roundoff <= SINGLE.roundoff:
-            wide._lean_on(self)
-        return wide
+    def unrounded(self) -> Unrounded[JaxProgram] | None:
+        return self._unrounded
 
-    def _lean_on(self, native: JaxProgram) -> None:
-        """What the native program has shown of a pull or a push suffices to believe in a batch here, which makes a
-        plain call unnecessary: in float64 that would compile every operation by itself."""
-        for name in ("pull", "push"):
-            lane = self._lanes[name]
-            lane.native, lane.few = native._lanes[name], 1
-
-    def _derived_widened(self, origin: Origin) -> JaxProgram:
-        wide = origin.program.widened()
-        if wide is origin.program:
-            return self
-        with unsupported_in_double():
-            if origin.word == "linearized":
-                return wide.linearized()
-            direction = self.point[origin.program.point.size :]
-            return wide.gradient(direction) if origin.word == "gradient" else wide.tangent(direction)
+    @cached_property
+    def _unrounded(self) -> Unrounded[JaxProgram] | None:
+        return unrounded(self)

@@ -21,6 +21,10 @@ from jax.interpreters import partial_eval
 
 from gradproof.jax.leaves import Arrays
 
+# What is compiled with the bodies that it is given; and what keeps that.
+LOOPS = frozenset({"scan", "while", "cond", "custom_linear_solve"})
+JITS = frozenset({"jit", "pjit"})
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Recipe:
@@ -31,24 +35,59 @@ class Recipe:
     @classmethod
     def of(cls, run: Any, arrays: Arrays) -> Recipe | None:
         """None where the function cannot be traced, or where not all of it can be seen."""
-
-        def function(*xs: Any) -> tuple[Any, ...]:
-            return tuple(run(xs))
-
         try:
-            closed = _traced(function, arrays)
-        except Exception:  # noqa: BLE001  the quick way is not that of every version of JAX
-            try:
-                closed = jax.make_jaxpr(function)(*arrays)
-            except Exception:  # noqa: BLE001  whatever it is, it need not happen in a plain call
-                return None
+            closed = traced(run, arrays)
+        except Exception:  # noqa: BLE001  whatever it is, it need not happen in a plain call
+            return None
         return cls(closed) if _is_plain(closed.jaxpr) else None
 
     def same_as(self, other: Recipe) -> bool:
         return _same_closed(self.closed, other.closed, {})
 
 
-def _traced(function: Callable[..., Any], arrays: Arrays) -> Any:
+def traced(run: Callable[[Arrays], Arrays], arrays: Arrays) -> Any:
+    """A closed jaxpr. What the function raises when it is traced, this raises."""
+
+    def function(*xs: Any) -> tuple[Any, ...]:
+        return tuple(run(xs))
+
+    try:
+        return _quickly_traced(function, arrays)
+    except Exception:  # noqa: BLE001  the quick way is not that of every version of JAX
+        return jax.make_jaxpr(function)(*arrays)
+
+
+def has_loops(run: Callable[[Arrays], Arrays], arrays: Arrays) -> bool:
+    """Whether there are operations inside that have bodies, as loops do; not where a jit is around them."""
+    try:
+        return _loops(traced(run, arrays).jaxpr)
+    except Exception:  # noqa: BLE001  whatever it is, it need not happen in a plain call
+        return False
+
+
+def _loops(jaxpr: Any) -> bool:
+    return any(
+        eqn.primitive.name in LOOPS or (eqn.primitive.name not in JITS and any(map(_loops, bodies(eqn.params))))
+        for eqn in jaxpr.eqns
+    )
+
+
+def operations(jaxpr: Any) -> Iterator[Any]:
+    """All that have no bodies; and those of the bodies of others."""
+    for eqn in jaxpr.eqns:
+        inside = bodies(eqn.params)
+        if not inside:
+            yield eqn
+        for body in inside:
+            yield from operations(body)
+
+
+def bodies(params: Mapping[str, Any]) -> list[Any]:
+    """The jaxprs among the parameters of an operation."""
+    return [part for part in _parts(params) if isinstance(part, core.Jaxpr)]
+
+
+def _quickly_traced(function: Callable[..., Any], arrays: Arrays) -> Any:
     """What `make_jaxpr` does, without what it does around that, which takes two times as long."""
     wrapped = linear_util.wrap_init(function, debug_info=_about(len(arrays)))
     jaxpr, _, constants, *_ = partial_eval.trace_to_jaxpr_dynamic(wrapped, [jax.typeof(one) for one in arrays])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property, partial
 from itertools import islice
 from typing import Literal
@@ -10,16 +10,17 @@ from typing import Literal
 import jax
 import numpy as np
 
-from gradproof.batching import Work, agree
+from gradproof.batching import Lane, Work, agree
 from gradproof.errors import OutputsChanged, Unsupported
-from gradproof.jax.calls import Call, Reversed
-from gradproof.jax.families import Family, Shelf
+from gradproof.jax.calls import Reversed
+from gradproof.jax.families import COMPILED, Family, Shelf
 from gradproof.jax.leaves import Arrays, Layout, as_array
-from gradproof.jax.recipes import Recipe
+from gradproof.jax.recipes import Recipe, has_loops
 from gradproof.jax.scope import Scope
 from gradproof.program import Array, Every, Tally, with_units
 
-# `"familiar"`: at the point eagerly; elsewhere, and derivatives, compiled, if JAX sees all that the function does.
+# `"familiar"`: at the point eagerly; elsewhere, and derivatives, compiled, if JAX sees all that the function does; or
+# where a plain call is dear, once a compiled batch has been believed.
 Plain = Literal["eager", "familiar", "values compiled", "compiled"]
 
 # Up to so many numbers, unit vectors are handed over: to make them where they are used takes longer to compile.
@@ -35,14 +36,15 @@ class Runs:
     derivative must bring along.
     """
 
-    def __init__(self, call: Call, point: Array, tally: Tally, shelf: Shelf, plain: Plain, scope: Scope) -> None:
-        self.call = call
+    def __init__(self, shelf: Shelf, point: Array, tally: Tally, plain: Plain, scope: Scope) -> None:
+        self.call = call = shelf.call
         self.inputs = call.inputs
         self.shelf = shelf
         self.point: Arrays = call.inputs.plain(point)
         self.raised: Exception | None = None  # by the function, at a perturbed point
         self.value: Array | None = None
         self.primals: dict[str, Array] = {}  # by mode: the value that came along with the derivative
+        self.lanes: Mapping[str, Lane] = {}  # of the program, once it has them
         self._tally = tally
         self._scope = scope
         self._arrays: Arrays | None = None
@@ -84,8 +86,8 @@ class Runs:
 
     def one(self, plain: Arrays) -> Arrays:
         """At another point."""
-        compiled = self._plain == "familiar" and self._familiar
-        return self._one(plain, lambda: [as_array(one) for one in plain], "compiled" if compiled else self._plain)
+        way: Plain = "compiled" if self._compiles("values") else self._plain
+        return self._one(plain, lambda: [as_array(one) for one in plain], way)
 
     def _one(self, plain: Arrays, arrays: Callable[[], Arrays], way: Plain | None = None) -> Arrays:
         if (way or self._plain) in ("values compiled", "compiled"):
@@ -105,6 +107,21 @@ class Runs:
         """The function does something that tracing hides."""
         self._plain = "eager"
 
+    def _compiles(self, lane: str) -> bool:
+        """Whether a single row runs compiled where it need not be as the user would run it."""
+        if self._plain != "familiar":
+            return self._plain == "compiled"
+        return self._familiar or (self.lanes[lane].way == COMPILED and self._loops)
+
+    @property
+    def dear(self) -> bool:
+        """A loop whose body is made anew in each plain call is compiled anew in each."""
+        return self._plain == "familiar" and not self._familiar and self._loops
+
+    @cached_property
+    def _loops(self) -> bool:
+        return has_loops(self.call.run, self.point)
+
     @cached_property
     def _familiar(self) -> bool:
         return self.shelf.shows(Recipe.of(self.call.run, self.point))
@@ -113,7 +130,7 @@ class Runs:
         self, mode: str, compiled: Callable[[Family], tuple[Arrays, Arrays]], eager: Callable[[], Arrays]
     ) -> Arrays:
         """Of a single row."""
-        if self._plain == "compiled" or (self._plain == "familiar" and self._familiar):
+        if self._compiles("pull" if mode == "reverse" else "push"):
             family = self.shelf.family
             try:
                 values, found = compiled(family)

@@ -29,13 +29,22 @@ class Scope:
         self.width = width
         self._saved: list[tuple[list[AbstractContextManager[Any]], NumpyStream]] = []
 
-    def __enter__(self) -> None:
-        # Only what is not so already: a check enters scopes some dozens of times.
+    @property
+    def form(self) -> str:
+        """What is compiled in one scope serves in others of the same form."""
+        return self.width
+
+    def changes(self) -> list[AbstractContextManager[Any]]:
+        """Only what is not so already: a check enters scopes some dozens of times."""
         changes: list[AbstractContextManager[Any]] = []
         if ambient() != self.width:
             changes.append(_HOME.enable_x64(self.width == "on"))
         if jax.config.jax_numpy_dtype_promotion != "standard":  # type: ignore[attr-defined]
             changes.append(jax.numpy_dtype_promotion("standard"))
+        return changes
+
+    def __enter__(self) -> None:
+        changes = self.changes()
         for one in changes:
             one.__enter__()
         self._saved.append((changes, NumpyStream()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NoReturn
@@ -32,7 +33,7 @@ def program_of(
     raise NoDerivative(
         f"{name_of(fn)} is given NumPy arrays or plain numbers, which carry no derivative; pass the one you wrote: "
         "gradproof.check(fn, x, derivative={'jac': jac}), or vjp, jvp, grad, hess, hessp; a function of JAX or torch "
-        "differentiates itself when it is given their arrays: gradproof.check(fn, jnp.asarray(x))"
+        f"differentiates itself when it is given their arrays: gradproof.check(fn, {_array_for(fn)})"
     )
 
 
@@ -63,8 +64,16 @@ def _taken_apart(fn: Callable[..., Any], given: Written) -> tuple[Callable[..., 
     return functools.partial(part, 0), replace(given, jac=functools.partial(part, 1))
 
 
+def _array_for(fn: Any) -> str:
+    """How the point is written for the framework that a function comes from."""
+    home = str(getattr(fn, "__module__", "")).partition(".")[0]
+    return "torch.tensor(x)" if home == "torch" else "jnp.asarray(x)"
+
+
 def name_of(fn: Any) -> str:
     if isinstance(fn, functools.partial):
         return name_of(fn.func)
+    if inspect.isbuiltin(fn):
+        return fn.__name__  # its qualified name may be that of a class nobody knows, as of torch.sin
     name = getattr(fn, "__qualname__", None) or getattr(fn, "__name__", None) or type(fn).__name__
     return str(name).rpartition("<locals>.")[2]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gradproof.errors import UsageError
+from gradproof.numpy.words import WORDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,16 +78,16 @@ class Written:
 
     @property
     def words(self) -> tuple[tuple[str, str], ...]:
-        """What does the work of "backward" and of "the forward rule"."""
+        """Those of NumPy, and what does the work of "backward" and of "the forward rule"."""
         matrix = "grad" if self.jac is None else "jac"
         reverse = matrix if self.vjp is None else "vjp"
         forward = matrix if self.jvp is None else "jvp"
-        return (("backward", reverse), ("the forward rule", forward))
+        return (*WORDS, ("backward", reverse), ("the forward rule", forward))
 
     @property
     def second_words(self) -> tuple[tuple[str, str], ...]:
         reverse = "hessp" if self.hess is None else "hess"
-        return (("backward", reverse), ("the forward rule", "hessp"))
+        return (*WORDS, ("backward", reverse), ("the forward rule", "hessp"))
 
     @property
     def matrix(self) -> Any:

@@ -63,8 +63,8 @@ class Rules:
         if name == "grad" and outputs.layout.size != 1:
             raise UsageError(f"grad is for functions with one output, this one has {outputs.layout.size}; write jac")
         given = self.written.matrix
-        value = given(*arguments[0], **arguments[1]) if _is_function(given) else given
-        return matrix_of(value, name, (outputs.layout, outputs.parts), (call.inputs, call.gradients))
+        value = given(*arguments[0], **arguments[1]) if is_function(given) else given
+        return matrix_of(_returned(value, name), name, (outputs.layout, outputs.parts), (call.inputs, call.gradients))
 
     def _vjp(self, point: Array) -> Callable[[Array], Array]:
         call, given = self.call, self.written.vjp
@@ -72,7 +72,7 @@ class Rules:
         def pulled(cotangent: Array) -> Array:
             args, kwargs = call.arguments(point.copy())
             value = given(call.outputs.built(cotangent), *args, **kwargs)
-            return _joined(call.gradients(value, "vjp"), call.inputs, "vjp")
+            return _joined(call.gradients(_returned(value, "vjp"), "vjp"), call.inputs, "vjp")
 
         return pulled
 
@@ -82,7 +82,7 @@ class Rules:
         def pushed(tangent: Array) -> Array:
             args, kwargs = call.arguments(point.copy())
             value = given(call.tangents(tangent), *args, **kwargs)
-            return _joined(call.outputs.parts(value, "jvp"), call.outputs.layout, "jvp")
+            return _joined(call.outputs.parts(_returned(value, "jvp"), "jvp"), call.outputs.layout, "jvp")
 
         return pushed
 
@@ -99,9 +99,11 @@ class Rules:
         (x, *rest), kwargs = call.arguments(point.copy())
         given = written.hess
         weights = (call.outputs.built(cotangent),) if several else ()
-        value = given(x, *weights, *rest, **kwargs) if _is_function(given) else given
+        value = given(x, *weights, *rest, **kwargs) if is_function(given) else given
         side = (call.inputs, call.gradients)
-        matrix = _scaled(matrix_of(value, "hess", side, side), 1.0 if several else float(cotangent[0]))
+        matrix = _scaled(
+            matrix_of(_returned(value, "hess"), "hess", side, side), 1.0 if several else float(cotangent[0])
+        )
         if products is None:
             return Pair(matrix, matrix, ("reverse",))
         return Pair(matrix, Functions(None, products, call.inputs.size, call.inputs.size), ("reverse", "forward"))
@@ -114,14 +116,25 @@ class Rules:
         def multiplied(vector: Array) -> Array:
             (x, *rest), kwargs = call.arguments(point.copy())
             value = given(x, call.tangents(vector), *rest, **kwargs)
-            return float(cotangent[0]) * _joined(call.gradients(value, "hessp"), call.inputs, "hessp")
+            return float(cotangent[0]) * _joined(
+                call.gradients(_returned(value, "hessp"), "hessp"), call.inputs, "hessp"
+            )
 
         return multiplied
 
 
-def _is_function(given: Any) -> bool:
+def is_function(given: Any) -> bool:
     """An operator may be called too, but that is a product."""
     return callable(given) and not is_operator(given)
+
+
+def _returned(value: Any, what: str) -> Any:
+    """None stands for zeros in a part of a structure; as the whole of it, a return was forgotten."""
+    if value is None:
+        raise UsageError(
+            f"{what} returned None: does it lack its return statement? Where the derivative is zero, return zeros"
+        )
+    return value
 
 
 def _joined(parts: list[Any], layout: Layout, what: str) -> Array:

@@ -21,6 +21,7 @@ from gradproof.errors import Ended
 from gradproof.norms import largest, rms
 from gradproof.precision import Precision
 from gradproof.program import Array, Leaf, Program
+from gradproof.reference.steps import signed
 
 Mask = NDArray[np.bool_]
 T = TypeVar("T")
@@ -40,6 +41,9 @@ POINTS, AWAY, FAR, NEAR = 8, 4, 2.0**-5, 2.0**-8
 # Between the nearer of those derivatives differ by NEAR / FAR of what they do between the others; rounding by no less,
 # and by no more than this share of the largest derivative.
 STEADY, SMALL = 4.0, 2.0**24 * precision.DOUBLE.roundoff
+# Points of a line on which several roundings lie; what share of its steps the turns of a straight one stay below; and
+# what share of the numbers must jump.
+LINE, TURNS, SEVERAL = 17, 0.1, 0.1
 # How much larger than the value the numbers may be that a function is made of. It does not move before they do, and a
 # slope that is only small seems to be exactly zero.
 LARGER = 2.0**16
@@ -161,6 +165,23 @@ def trembling(
     far, near = map(extent, around)
     most = SMALL * largest(np.nan_to_num(gradient.value))
     return np.maximum(close, np.where(far <= STEADY * near, np.minimum(np.minimum(far, near), most), 0.0))
+
+
+def roughened(program: Program, cotangent: Array, form: Precision, generator: np.random.Generator) -> frozenset[str]:
+    """The inputs whose gradient J^T w is rounded to a format on its way: along a line of points, each half a rounding
+    of that format from the next, it jumps. One that is only wrong goes straight, so near to each other. Where it does
+    not run at such points, or does not move, nobody knows: all of them."""
+
+    def along() -> Array:
+        gradient = program.gradient(cotangent)
+        rates = 0.5 * form.roundoff * signed(generator, gradient.point.size)
+        return gradient.values(gradient.point * (1.0 + np.arange(LINE)[:, None] * rates))
+
+    found = _if_it_runs(along)
+    steps = np.zeros((1, program.point.size)) if found is None else np.nan_to_num(np.diff(found, axis=0))
+    turns, straight = extent(np.diff(steps, axis=0, prepend=steps[:1])), extent(np.vstack([steps, 0.0 * steps[:1]]))
+    jumps = turns >= TURNS * straight
+    return frozenset(leaf.path for leaf in program.inputs if np.mean(jumps[leaf.span]) >= SEVERAL)
 
 
 def _if_it_runs(run: Callable[[], T]) -> T | None:

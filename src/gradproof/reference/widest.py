@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Literal
+
 import numpy as np
 
-from gradproof.errors import Unsupported
+from gradproof import precision
+from gradproof.errors import Ended, Unsupported
 from gradproof.metered import Metered
 from gradproof.norms import largest, rms
 from gradproof.precision import DOUBLE, Precision, form_of
 from gradproof.program import Array, Leaf
 from gradproof.reference.rounding import Pair, excess, extent, neighbours, off
-from gradproof.reference.steps import signed
+from gradproof.reference.steps import coordinate_steps, signed
 
 # The float64 value must agree with the native one to this many times the roundings of a derivative; otherwise it is
 # another function (an explicit cast, a branch on the dtype, other random numbers).
@@ -23,21 +27,59 @@ POINTS, NEAR, FAR = 6, 2.0**-5, 2.0**-1
 STEADY, LUCK, ORDINARY = 4.0, 8.0, 2.0
 
 
-def widest(program: Metered, generator: np.random.Generator) -> tuple[Metered, tuple[str, ...]]:
-    """The program to take the numeric side from, and a note if it is not the obvious one."""
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """A program, known to round to the coarsest format inside if that was asked for; the program to take its numeric
+    side from, in which casts to narrower formats are kept or left out; and a note if that is not the obvious one."""
+
+    program: Metered
+    reference: Metered
+    note: tuple[str, ...] = ()
+    casts: Literal["kept", "left out"] = "kept"
+
+
+class RoundsInside(Ended):
+    """There is a doubt, and the function casts to a narrower format inside: `pairing` is to be judged instead."""
+
+    def __init__(self, pairing: Pairing) -> None:
+        super().__init__(pairing)
+        self.pairing = pairing
+
+
+def widest(program: Metered, generator: np.random.Generator) -> Pairing:
     form = form_of(program)
     if form is DOUBLE:
-        return program, ()
+        return Pairing(program, program)
+    alone = f"the numeric side runs in {form.name} alone"
     try:
         wide = program.widened()
     except Unsupported as reason:
-        return program, (f"the numeric side runs in {form.name} alone: {reason}",)
-    if wide is program:  # a result that is rounded, of arguments that are not: to judge it twice would tell nothing new
-        return program, (f"the numeric side runs in {form.name} alone: the arguments are float64 already",)
+        return Pairing(program, program, (f"{alone}: {reason}",))
+    if wide is program:  # a result that is rounded, of arguments that are not
+        steps = coordinate_steps(program)
+        program.values(program.point + np.stack([steps, -steps]))  # the cast may be one that only the point has
+        smooth = without_casts(program, generator)
+        return smooth or Pairing(program, program, (f"{alone}: the arguments are float64 already",))
     other = _another(program, wide, form, generator)
     if other is not None:
-        return program, (f"the numeric side runs in {form.name} alone: {other.path} is another number in float64",)
-    return wide, (f"the rule is judged in float64, and its numbers in {form.name} against those",)
+        return Pairing(program, program, (f"{alone}: {other.path} is another number in float64",))
+    return Pairing(program, wide, (f"the rule is judged in float64, and its numbers in {form.name} against those",))
+
+
+def without_casts(program: Metered, generator: np.random.Generator) -> Pairing | None:
+    """None where nothing is cast to a narrower format inside, or where it is another function without that."""
+    try:
+        found = program.unrounded()
+    except Unsupported:
+        return None
+    if found is None:
+        return None
+    wide, native = found.program, program.rounding_to(precision.of(found.form))
+    form = form_of(native)
+    if form is DOUBLE or _another(native, wide, form, generator) is not None:
+        return None
+    note = f"the rule is judged in float64, without casts inside, and its numbers in {form.name} against those"
+    return Pairing(native, wide, (note,), "left out")
 
 
 def _another(program: Metered, wide: Metered, form: Precision, generator: np.random.Generator) -> Leaf | None:

@@ -2,40 +2,55 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TextIO
 
 from gradproof.errors import UsageError
 from gradproof.render import json, junit
 from gradproof.result import Report
 
+# As the command line writes it.
+STANDARD_OUTPUT = Path("-")
+
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """Where a report goes to, in each form; None: nowhere."""
+    """Where a report goes to, in each form; None: nowhere, `-`: to standard output."""
 
     json: Path | None = None
     html: Path | None = None
     junit: Path | None = None
 
+    @property
+    def beside(self) -> TextIO:
+        """Where people are told of the run: not between the lines of a report."""
+        return sys.stderr if STANDARD_OUTPUT in (self.json, self.html, self.junit) else sys.stdout
+
     def prepare(self) -> None:
         """Find out before a long run what would fail after it."""
-        for path in (self.json, self.html, self.junit):
-            if path is not None and path.is_dir():
+        named = [path for path in (self.json, self.html, self.junit) if path is not None]
+        if named.count(STANDARD_OUTPUT) > 1:
+            raise UsageError("two reports cannot both go to standard output; write - for one, and a file for the other")
+        for path in named:
+            if path.is_dir():
                 raise UsageError(f"{path} is a folder; name a file in it, such as {path / 'report'}")
-            if path is not None:
+            if path != STANDARD_OUTPUT:
                 _try(path)
         if self.html is not None and find_spec("plotly") is None:
             raise UsageError(f"{self.html} is drawn with plotly, which is not installed; pip install 'gradproof[html]'")
 
     def write(self, report: Report) -> tuple[Path, ...]:
-        """All that were asked for; which they were. One that fails does not keep the others from being written."""
+        """All that were asked for; which files those are. One that fails does not keep the others from it."""
         forms = ((self.json, json.dumps), (self.junit, junit.dumps), (self.html, _page))
         written: list[Path] = []
         refused: list[OSError] = []
         for path, rendered in forms:
-            if path is not None:
+            if path == STANDARD_OUTPUT:
+                sys.stdout.write(rendered(report).rstrip("\n") + "\n")
+            elif path is not None:
                 try:
                     path.write_text(rendered(report), "utf-8")
                     written.append(path)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from importlib import resources
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 from gradproof.environment import here
@@ -23,6 +25,13 @@ def dumps(report: Report) -> str:
     return json.dumps(document(report), allow_nan=False, separators=(",", ":"))
 
 
+def write(report: Report, path: str | PathLike[str]) -> None:
+    """The same to a file, in folders that are made where they are missing."""
+    text, file = dumps(report), Path(path)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+
+
 def document(report: Report) -> dict[str, Any]:
     """The same as plain dicts and lists."""
     head = {"format": FORMAT, "version": VERSION, "verdict": report.verdict.value, "counts": _counts(report)}
@@ -39,7 +48,9 @@ def loads(text: str) -> Report:
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise UsageError(f'this is JSON, but no gradproof report: it has no "format": "{FORMAT}"')
     version = data.get("version")
-    if not isinstance(version, int) or not 1 <= version <= VERSION:
+    if not isinstance(version, int) or isinstance(version, bool):
+        raise UsageError(f'the report is damaged: its version must be a number, "version": {VERSION}, not {version!r}')
+    if not 1 <= version <= VERSION:
         raise UsageError(f"the report has version {version!r}, and this gradproof reads up to {VERSION}; upgrade it")
     environment = data.get("environment")
     pairs = [[name, value] for name, value in environment.items()] if isinstance(environment, dict) else environment

@@ -6,10 +6,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gradproof.errors import UsageError
 from gradproof.picture import Trace
-from gradproof.render.traces import has_remainder
+from gradproof.program import Array
+from gradproof.render.traces import has_ladder, has_remainder
 from gradproof.result import Comparison, Result, Verdict
 
 if TYPE_CHECKING:
@@ -87,16 +89,27 @@ def heat_map(axes: Axes, comparison: Comparison) -> None:
 
 def ladder(axes: Axes, trace: Trace) -> None:
     """How far the numeric slopes are from the analytic one, step by step."""
-    base = trace.analytic if np.isfinite(trace.analytic) else trace.numeric
+    side, base = ("analytic", trace.analytic) if np.isfinite(trace.analytic) else ("numeric", trace.numeric)
     steps = np.array(trace.steps)
     errors, bars = np.abs(np.array(trace.slopes) - base), np.array(trace.bars)
-    known = np.isfinite(errors) & np.isfinite(bars)
+    known = _drawable(errors) & np.isfinite(bars)
     style: dict[str, Any] = {"fmt": "o-", "color": BLUE, "ecolor": GREY, "markersize": 3, "elinewidth": 0.8, "lw": 1}
-    lower = np.minimum(bars[known], 0.8 * errors[known])
-    axes.errorbar(steps[known], errors[known], yerr=[lower, bars[known]], label="|slope − analytic|", **style)
-    for name, colour in (("right", AMBER), ("left", PURPLE)) if trace.kinks else ():
-        axes.plot(steps, np.abs(np.array(getattr(trace, name)) - base), color=colour, lw=1, label=f"from the {name}")
-    axes.axhline(trace.tolerance, color=RED, ls="--", lw=1, label="tolerance")
+    if known.any():
+        lower = np.minimum(bars[known], 0.8 * errors[known])
+        axes.errorbar(steps[known], errors[known], yerr=[lower, bars[known]], label=f"|slope − {side}|", **style)
+    # At the border of a domain there is one side only.
+    for name, colour in (("right", AMBER), ("left", PURPLE)) if trace.kinks or not has_ladder(trace) else ():
+        errors = np.abs(np.array(getattr(trace, name)) - base)
+        seen = _drawable(errors)
+        if seen.any():
+            axes.plot(steps[seen], errors[seen], color=colour, lw=1, label=f"from the {name}")
+    if not axes.has_data():
+        said = "the error is 0 at every step" if has_ladder(trace) else "no slope is finite around this point"
+        axes.text(0.5, 0.5, said, color=GREY, transform=axes.transAxes, ha="center")
+        axes.set(title=trace.subject, xticks=[], yticks=[])
+        return
+    if trace.tolerance > 0:
+        axes.axhline(trace.tolerance, color=RED, ls="--", lw=1, label="tolerance")
     if trace.spread > 0:
         axes.axhline(trace.spread, color=AMBER, ls="-.", lw=1, label="kink's half-width")
     _finish(axes, trace, "error of the slope")
@@ -105,7 +118,7 @@ def ladder(axes: Axes, trace: Trace) -> None:
 def taylor(axes: Axes, trace: Trace) -> None:
     """The Taylor remainder, with the slopes of a right and of a wrong derivative."""
     steps, left = np.array(trace.steps), np.array(trace.remainders)
-    left = np.where(left > 0, left, np.nan)
+    left = np.where(_drawable(left), left, np.nan)
     axes.plot(steps, left, "o-", color=BLUE, markersize=3, lw=1, label="remainder")
     clear = np.flatnonzero((left > 30 * trace.rounding) & (steps * 1024 <= steps[-1]))
     if clear.size:
@@ -118,6 +131,11 @@ def taylor(axes: Axes, trace: Trace) -> None:
     if seen.size:
         axes.set_ylim(max(min(seen.min(), trace.rounding or seen.min()), 1e-300) / 10, 10 * seen.max())
     _finish(axes, trace, "Taylor remainder")
+
+
+def _drawable(numbers: Array) -> NDArray[np.bool_]:
+    """What has a place on a logarithmic axis."""
+    return np.isfinite(numbers) & (numbers > 0)
 
 
 def _finish(axes: Axes, trace: Trace, label: str) -> None:

@@ -24,6 +24,7 @@ def sweep(
     ops: str | Iterable[str] | None = None,
     dtype: str | Iterable[str] | None = None,
     device: str | Iterable[str] | None = None,
+    case: str | None = None,
     order: int | str | Iterable[int] | None = None,
     modes: str | Iterable[str] | None = None,
     limit: int | None = None,
@@ -45,6 +46,7 @@ def sweep(
 
     catalogue: `"torch"`, `"torch.modules"`, `"torch.functions"`, `"path/to/cases.py"`, ..., or several of them.
     ops, dtype, device: globs and names, several with commas between them.
+    case: the whole name of one case.
     order: `1`, `"1,2"`: a row for each. Default: as the cases say.
     modes, effort, tolerance, contracts, seed: as for `check`. Default: as the cases say.
     shard: `"3/8"`, the third of eight parts; limit: at most so many cases.
@@ -65,7 +67,7 @@ def sweep(
     selection = Selection(filters.words(ops), filters.words(dtype), filters.words(device))
     plan = Plan(
         filters.words(catalogue),
-        filters.Filter(selection, filters.orders(order), filters.shard(shard), limit),
+        filters.Filter(selection, filters.orders(order), filters.shard(shard), limit, case or ""),
         Terms(filters.words(modes) or None, effort, tolerance, filters.words(contracts) or None, seed),
     )
     for spec in plan.catalogues:

@@ -48,7 +48,7 @@ def expect(spec: str, selection: Selection = EVERYTHING) -> None:
         if spec.endswith(".py") or not ("." in spec or ":" in spec):
             found = Path(spec).is_file()
         else:
-            found = package in sys.modules or find_spec(package) is not None or Path(package).exists()
+            found = bool(package) and (package in sys.modules or bool(find_spec(package)) or Path(package).exists())
         if not found:
             raise _unknown(spec)
     if spec in BUILT_IN:

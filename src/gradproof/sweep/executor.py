@@ -36,7 +36,7 @@ def rows(
         for task, message in pool.run():
             yield from heard(task, message, plan.terms, finished, waiting.append)
             yield from _exchanged(executor, limits, waiting, running, 0.0)
-    yield Found(0, complete=True)
+    yield Found(complete=True)
     while waiting or running:
         yield from _exchanged(executor, limits, waiting, running, None)
 

@@ -32,12 +32,14 @@ class Shard:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """`orders` (0,): as each case says. `limit` counts cases, after everything else."""
+    """`orders` (0,): as each case says. `limit` counts cases, after everything else. `case`: only the one of this name;
+    empty: all."""
 
     selection: Selection = EVERYTHING
     orders: tuple[int, ...] = (0,)
     shard: Shard = Shard()
     limit: int | None = None
+    case: str = ""
 
     def __post_init__(self) -> None:
         if self.limit is not None and self.limit < 1:
@@ -45,6 +47,8 @@ class Filter:
 
     def chosen(self, cases: Iterable[Case]) -> Iterator[Case]:
         wanted = (case for case in cases if self.selection.wants(case) and self.shard.holds(case.name))
+        if self.case:
+            return islice((case for case in wanted if case.name == self.case), 1)
         return islice(wanted, self.limit)
 
 

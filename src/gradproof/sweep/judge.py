@@ -8,9 +8,9 @@ from dataclasses import replace
 from functools import lru_cache
 
 from gradproof.arrays import seeded
-from gradproof.attempt import failed, where
+from gradproof.attempt import failed
 from gradproof.check import check
-from gradproof.errors import Unsupported
+from gradproof.errors import Unsupported, where
 from gradproof.result import Finding, Place, Result, Verdict
 from gradproof.selection import EVERYTHING, Selection
 from gradproof.sweep import kept

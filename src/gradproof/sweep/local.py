@@ -20,9 +20,9 @@ CHUNK = 16
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """So many more checks are known, and of these the verdicts of an earlier run; `complete`: there are no more."""
+    """More checks are known, and of these the verdicts of an earlier run; `complete`: there are no more."""
 
-    checks: int
+    checks: tuple[Key, ...] = ()
     earlier: tuple[Verdict, ...] = ()
     complete: bool = False
 
@@ -42,7 +42,7 @@ def rows(plan: Plan, finished: Mapping[Key, Verdict], jobs: int, limits: Limits)
                 yield row
             if isinstance(message, (Done, Lost)) and isinstance(task, Chunk):
                 done.difference_update(item.key for item in task.items)
-    yield Found(0, complete=True)
+    yield Found(complete=True)
 
 
 def heard(
@@ -53,7 +53,8 @@ def heard(
         new = [item for item in message if item.key not in finished]
         for start in range(0, len(new), CHUNK):
             put(Chunk(tuple(new[start : start + CHUNK]), terms, task.filter.selection))
-        yield Found(len(message), tuple(finished[item.key] for item in message if item.key in finished))
+        keys = tuple(item.key for item in message)
+        yield Found(keys, tuple(finished[key] for key in keys if key in finished))
     elif isinstance(message, Lost) or (isinstance(message, Done) and message.trouble):
         yield unlisted(task, message, terms)
 

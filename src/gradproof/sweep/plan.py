@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import zlib
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +24,12 @@ class Terms:
 
     def __post_init__(self) -> None:
         self.settings(Key("", "", 1))  # to object now, and not in the first of many workers
+
+    @classmethod
+    def stored(cls, text: str) -> Terms:
+        """From the JSON of its fields, which has lists for tuples."""
+        given: dict[str, Any] = json.loads(text)
+        return cls(**given | {name: tuple(value) for name, value in given.items() if isinstance(value, list)})
 
     def seed_of(self, key: Key) -> int:
         """Its own for every case, and the same wherever and whenever the case is run."""

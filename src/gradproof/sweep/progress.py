@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from gradproof.result import Verdict
 from gradproof.sweep.local import Found
-from gradproof.sweep.row import Row
+from gradproof.sweep.row import Key, Row
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -24,9 +24,9 @@ BAR = 30
 
 @dataclass
 class Progress:
-    """`found`: checks that are known so far; `earlier`: those of them that an earlier run has made."""
+    """`chosen`: what this run is about, as far as it is known; `earlier`: how much of it an earlier run has made."""
 
-    found: int = 0
+    chosen: set[Key] = field(default_factory=set)
     complete: bool = False
     earlier: int = 0
     done: int = 0
@@ -38,17 +38,22 @@ class Progress:
 
     def add(self, news: Row | Found) -> None:
         if isinstance(news, Found):
-            self.found += news.checks
+            self.chosen.update(news.checks)
             self.complete = news.complete
             self.earlier += len(news.earlier)
             self.counts.update(news.earlier)
             return
+        self.chosen.add(news.item.key)  # a catalogue that cannot be listed has a row all the same
         self.done += 1
         self.counts[news.verdict] += 1
         self.calls += news.calls
         self.checking += news.seconds
         if self.slowest is None or news.seconds > self.slowest.seconds:
             self.slowest = news
+
+    @property
+    def found(self) -> int:
+        return len(self.chosen)
 
     @property
     def seconds(self) -> float:

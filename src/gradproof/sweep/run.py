@@ -24,16 +24,17 @@ from gradproof.sweep.versions import installed
 
 @dataclass(frozen=True)
 class Sweep:
-    """What a sweep left behind: its store, open for reading, and its progress."""
+    """What a sweep left behind: its store, open for reading, and its progress. The store may hold more than what this
+    sweep was asked for, which is what everything here is about."""
 
     store: Store
     progress: Progress
 
     def rows(self) -> Iterator[Row]:
-        return self.store.rows()
+        return (row for row in self.store.rows() if row.item.key in self.progress.chosen)
 
     def summary(self) -> Summary:
-        return summary_of(self.store.rows())
+        return summary_of(self.rows())
 
     @property
     def verdict(self) -> Verdict:
@@ -41,7 +42,7 @@ class Sweep:
 
     def report(self, *verdicts: Verdict) -> Report:
         """The results with these verdicts, or all of them, for the renderers."""
-        return self.store.report(*verdicts)
+        return self.store.report(self.progress.chosen, *verdicts)
 
 
 @dataclass(frozen=True, slots=True)

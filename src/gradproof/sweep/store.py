@@ -6,15 +6,16 @@ import contextlib
 import json
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import IO, Self
 
 from gradproof.errors import UsageError
 from gradproof.result import Report, Verdict
 from gradproof.sweep import kept
-from gradproof.sweep.plan import Plan
+from gradproof.sweep.again import again
+from gradproof.sweep.plan import Plan, Terms
 from gradproof.sweep.row import Ending, Key, Row, row_from
 from gradproof.sweep.versions import source_digests
 
@@ -108,13 +109,13 @@ class Store:
         """The same with the results."""
         return map(row_from, self._database.execute('SELECT * FROM rows ORDER BY catalogue, "case", "order"'))
 
-    def report(self, *verdicts: Verdict) -> Report:
-        """The results with these verdicts (none named: all), as they were."""
-        wanted = [verdict.value for verdict in verdicts or Verdict]
-        marks = ",".join("?" * len(wanted))
-        query = f'SELECT result FROM rows WHERE verdict IN ({marks}) ORDER BY catalogue, "case", "order"'  # noqa: S608
-        results = tuple(kept.loads(text) for (text,) in self._database.execute(query, wanted))
-        return Report(results, tuple(json.loads(self.facts().get("versions", "{}")).items()))
+    def report(self, chosen: Collection[Key], *verdicts: Verdict) -> Report:
+        """The results of these checks with these verdicts (none named: all), each with what runs it again."""
+        facts = self.facts()
+        terms = Terms.stored(facts.get("terms", "{}"))
+        rows = (row for row in self.whole_rows() if row.item.key in chosen and row.verdict in (verdicts or Verdict))
+        results = tuple(replace(kept.loads(row.result), source=again(row, terms)) for row in rows)
+        return Report(results, tuple(json.loads(facts.get("versions", "{}")).items()))
 
     def close(self) -> None:
         self._database.close()

@@ -65,7 +65,8 @@ class Summary:
 
     @property
     def verdict(self) -> Verdict:
-        return worst_of(list(self.counts))
+        """Where nothing was checked, nothing can be told."""
+        return worst_of(list(self.counts)) if self.counts else Verdict.UNDECIDED
 
     def tables(self) -> list[Table]:
         return [_families(self.families), *([_loud(self.groups)] if self.groups else [])]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -15,7 +14,8 @@ from gradproof.torch.calls import UserCall
 from gradproof.torch.captured import captured_paths
 from gradproof.torch.composed import composed, reseeder
 from gradproof.torch.forms import Meaning
-from gradproof.torch.selection import chosen
+from gradproof.torch.names import name_of
+from gradproof.torch.selection import chosen, foreign
 from gradproof.torch.storage import OUT_OF_BOUNDS, with_storage
 from gradproof.torch.torchprogram import TorchProgram
 from gradproof.torch.tree import Tree, flatten
@@ -72,7 +72,9 @@ def program_of(
         fn, first = placed, program(placed, frozenset())
     # Only the graph of a first call shows which tensors fn reaches past its arguments.
     captured = captured_paths(first.traced.nodes, [named for named in (*arguments, *params) if named[0] in wanted])
-    return program(fn, captured) if captured else first
+    found = program(fn, captured) if captured else first
+    found.skipped += foreign(arguments)
+    return found
 
 
 def _traced(
@@ -85,16 +87,3 @@ def _traced(
 ) -> TorchProgram:
     call = UserCall(fn, arguments, state, wanted, meaning, captured)
     return TorchProgram(call, name_of(fn), call.point(), Tally())
-
-
-def name_of(fn: Any) -> str:
-    if isinstance(fn, functools.partial):
-        return name_of(fn.func)
-    owner = getattr(fn, "__self__", None)
-    if isinstance(owner, type) and issubclass(owner, torch.autograd.Function):
-        return f"{owner.__name__}.{fn.__name__}"  # by its own name, `apply` belongs to torch's base class
-    if inspect.isbuiltin(fn):
-        return fn.__name__
-    # The second is how torch (2.13) names an operator of `torch.library.custom_op`.
-    name = getattr(fn, "__qualname__", None) or getattr(fn, "_qualname", None) or type(fn).__name__
-    return str(name).rpartition("<locals>.")[2]

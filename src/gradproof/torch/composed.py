@@ -11,6 +11,7 @@ import torch
 
 from gradproof import around
 from gradproof.around import After, Before
+from gradproof.torch.names import name_of
 
 
 def reseeder() -> Before:
@@ -29,7 +30,9 @@ def reseeder() -> Before:
 def composed(fn: Callable[..., Any], before: Before | None, after: After | None) -> Callable[..., Any]:
     """A module stays one, so that its parameters keep their names: a shallow copy, which shares all but its hooks."""
     if not isinstance(fn, torch.nn.Module) or isinstance(fn, torch.jit.ScriptModule):
-        return around.composed(fn, before, after)
+        call = around.composed(fn, before, after)
+        call.__qualname__ = name_of(fn)
+        return call
     module = copy.copy(fn)
     module._forward_hooks = OrderedDict(fn._forward_hooks)
     module._forward_hooks_with_kwargs = OrderedDict(fn._forward_hooks_with_kwargs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ import torch
 
 from gradproof.errors import UsageError
 from gradproof.paths import kind_of, kinds_of, matching
+from gradproof.program import Skipped
 from gradproof.torch.leaves import differentiable
 
 
@@ -32,3 +34,10 @@ def chosen(arguments: Sequence[tuple[str, Any]], params: Sequence[tuple[str, Any
             "differentiate; pass one, as in gradproof.check(fn, torch.randn(3, dtype=torch.float64))"
         )
     return frozenset(wanted)
+
+
+def foreign(arguments: Sequence[tuple[str, Any]]) -> tuple[Skipped, ...]:
+    """Arrays of JAX among the arguments, of which there can be none before it is imported."""
+    jax = sys.modules.get("jax")
+    found = [] if jax is None else [path for path, value in arguments if isinstance(value, jax.Array)]
+    return tuple(Skipped(path, "an array of JAX, which is a constant to torch") for path in found)

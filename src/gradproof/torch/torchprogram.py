@@ -13,15 +13,16 @@ from gradproof.batching import DIGITS, ELEMENTS, Known, Lane, Way, Work, outside
 from gradproof.errors import Unsupported, first_line
 from gradproof.program import Array, Every, Leaf, Skipped, Tally, read_only
 from gradproof.torch.batchrules import REVERSE, Batching, Rows
-from gradproof.torch.calls import Call, UserCall, double
+from gradproof.torch.calls import Call, UserCall
 from gradproof.torch.every import whole
 from gradproof.torch.gradientcall import GradientCall
 from gradproof.torch.graph import Graph, forwardless, trace
 from gradproof.torch.leaves import is_strided, rows_of
 from gradproof.torch.looping import evaluate_each, gives
-from gradproof.torch.modes import forward, forward_along, reverse, reverse_copies, unsupported_in_double
+from gradproof.torch.modes import forward, forward_along, reverse, reverse_copies
 from gradproof.torch.purity import Modes, Purity, move_on, streams
-from gradproof.torch.widening import in_double
+from gradproof.torch.widening import unrounded, widened
+from gradproof.unrounded import Unrounded
 
 # Fewer rows than this run one by one: a batch of calls costs as much as some of them, one of reverse passes as one.
 FEW, TWO = 8, 2
@@ -34,7 +35,7 @@ class TorchProgram:
     def __init__(self, call: Call, name: str, point: Array, tally: Tally, parent: TorchProgram | None = None) -> None:
         self.call = call
         self.name, self.tally = name, tally
-        self._parent = parent
+        self.parent = parent
         self._point = point
         self.whole = Purity(call.modules, call.reading)  # around all that is done with the program
         self.scope: Modes = self.whole  # whoever uses the graph or the call does it in this scope
@@ -191,30 +192,21 @@ class TorchProgram:
         call = GradientCall(self.call, cotangents)
         return TorchProgram(call, f"gradient of {self.name}", call.point(self._point), self.tally, self)
 
+    def of(self, call: UserCall) -> TorchProgram:
+        """Another call at the same point."""
+        return TorchProgram(call, self.name, self._point, self.tally)
+
     def widened(self) -> TorchProgram:
         if self._wide is None:
-            self._wide = self._widened_gradient(self._parent) if self._parent else self._widened_call()
+            self._wide = widened(self)
         return self._wide
 
-    def _widened_gradient(self, parent: TorchProgram) -> TorchProgram:
-        wide = parent.widened()
-        if wide is parent:
-            return self
-        given = self.call.cotangents if isinstance(self.call, GradientCall) else None
-        with unsupported_in_double():
-            if given is not None:
-                return wide.gradient_at([None if one is None else double(one) for one in given])
-            return wide.gradient(self._point[parent.point.size :])
-
-    def _widened_call(self) -> TorchProgram:
-        call = self.call.widened() if isinstance(self.call, UserCall) else None
-        if call is None:
-            return self
-        return in_double(call, lambda wide: TorchProgram(wide, self.name, self._point, self.tally), self.outputs)
+    def unrounded(self) -> Unrounded[TorchProgram] | None:
+        return unrounded(self)
 
     def _refuse_dead_ends(self) -> None:
         """Only the graph of a gradient can have them."""
-        if self._parent is not None and self.traced.dead_end:
+        if self.parent is not None and self.traced.dead_end:
             raise Unsupported(self.traced.dead_end)
 
     def _trace(self) -> None:

@@ -1,31 +1,31 @@
-"""What a function holds itself, such as the weights in a closure, is float32 also when its arguments are float64.
+"""A float64 copy of a call, and of the gradient of one.
 
-Some operators take both, by torch's rules of promotion; others, such as matrix products, raise. In a float64 copy of
-the call they all do as the first: whatever meets float64 is read as float64.
+What a function holds itself, such as the weights in a closure, is float32 also when its arguments are float64. Some
+operators take both, by torch's rules of promotion; others, such as matrix products, raise. In the copy they all do as
+the first: whatever meets float64 is read as float64. And a function may cast to float32 itself: see `casts`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, TypeVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from gradproof.program import Leaf, Program
-from gradproof.torch.calls import UserCall
+from gradproof.precision import form_of, of
+from gradproof.torch.calls import UserCall, double
+from gradproof.torch.casts import WIDER, Casts, leaving_out, watching
+from gradproof.torch.gradientcall import GradientCall
 from gradproof.torch.modes import refuse_others, unsupported_in_double
+from gradproof.unrounded import Unrounded
 
-Wide = TypeVar("Wide", bound=Program)
-WIDER = {
-    torch.float16: torch.float64,
-    torch.bfloat16: torch.float64,
-    torch.float32: torch.float64,
-    torch.complex32: torch.complex128,
-    torch.complex64: torch.complex128,
-}
+if TYPE_CHECKING:
+    from gradproof.torch.torchprogram import TorchProgram
+
 WIDE = frozenset(WIDER.values())
 
 
@@ -62,22 +62,68 @@ def _read(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any
     return func(*args, **kwargs)
 
 
-def in_double(call: UserCall, make: Callable[[UserCall], Wide], native: Sequence[Leaf]) -> Wide:
-    """The program of a float64 copy of a call: as it is, or, where it raises or stays narrow, widening what the
-    function holds. `native` are the outputs of the call in its own format."""
-
-    def made(wide: UserCall) -> Wide:
-        program = make(wide)
-        refuse_others(native, program.outputs)
+def widened(program: TorchProgram) -> TorchProgram:
+    """The program itself where its arguments are float64 already."""
+    if program.parent is not None:
+        wide = program.parent.widened()
+        return program if wide is program.parent else _gradient_like(program, wide)
+    call = program.call.widened() if isinstance(program.call, UserCall) else None
+    if call is None:
         return program
-
     with unsupported_in_double():
         try:
-            return made(call)
+            return _copied(program, call)
         except Exception:
             with suppress(Exception):  # the first reason is the one that the user knows
-                return made(call.read_by(widening))
+                return _copied(program, call.read_by(widening))
             raise
+
+
+def unrounded(program: TorchProgram) -> Unrounded[TorchProgram] | None:
+    """See `gradproof.unrounded`."""
+    if program.parent is not None:
+        found = program.parent.unrounded()
+        return found and replace(found, program=_gradient_like(program, found.program))
+    if not isinstance(program.call, UserCall) or program.call.forms.captured:
+        return None
+    native, kept = Casts(), Casts()
+    with unsupported_in_double(), program.scope, torch.enable_grad():
+        copies = program.call.forms.copies(program.call.forms.points(program.call.inputs, program.point.copy()))
+        with watching(native):
+            program.call.one(copies)
+    program.tally.evaluations += 1
+    call = program.call.widened()
+    if call is None and not native.narrowest:
+        return None
+
+    @contextmanager
+    def reading() -> Iterator[None]:
+        with leaving_out(kept), widening():
+            yield
+
+    with unsupported_in_double():
+        wide = _copied(program, (call or program.call).read_by(reading))
+    if not (native.narrowest or kept.narrowest):
+        return None
+    # What a rule rounds to that is coarser than all that the function does is no part of the function.
+    coarse = [of(one) for one in (native.narrowest, kept.narrowest) if one]
+    kept.least = min(one.bits for one in (*coarse, form_of(program)))
+    return Unrounded(wide, native.narrowest or "float64")
+
+
+def _copied(program: TorchProgram, call: UserCall) -> TorchProgram:
+    copy = program.of(call)
+    refuse_others(program.outputs, copy.outputs)
+    return copy
+
+
+def _gradient_like(program: TorchProgram, wide: TorchProgram) -> TorchProgram:
+    """Of a wide program, as the given one is that of its parent."""
+    given = program.call.cotangents if isinstance(program.call, GradientCall) else None
+    with unsupported_in_double():
+        if given is not None:
+            return wide.gradient_at([None if one is None else double(one) for one in given])
+        return wide.gradient(program.point[wide.point.size :])
 
 
 def _writes(func: Callable[..., Any]) -> bool:

@@ -15,6 +15,7 @@ import numpy as np
 from gradproof.agreement import entry_tolerance
 from gradproof.errors import Unsupported, first_line
 from gradproof.jax.calls import Call
+from gradproof.jax.families import Shelf
 from gradproof.jax.jaxprogram import JaxProgram
 from gradproof.jax.leaves import Arrays, Layout
 from gradproof.norms import rms
@@ -54,7 +55,8 @@ def check_jitted(program: JaxProgram, generator: np.random.Generator, tolerance:
     tangent = generator.standard_normal((1, program.point.size))
     program.stay_plain()
     try:
-        jitted = JaxProgram(JittedCall(program.call), program.name, program.point, program.tally, program.scope)
+        shelf = Shelf(JittedCall(program.call), program.scope.form)
+        jitted = JaxProgram(shelf, program.name, program.point, program.tally, program.scope)
     except Exception as error:  # noqa: BLE001  whatever it is, it does not happen without jit
         return (_refused(error),)
     for question in (

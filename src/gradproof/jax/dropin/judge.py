@@ -10,6 +10,7 @@ import numpy as np
 
 from gradproof.check import check_program
 from gradproof.errors import GradcheckError, NonDifferentiableWarning, OutputsChanged, UndecidedWarning, Unsupported
+from gradproof.evidence.wording import DROP_IN, worded
 from gradproof.jax.contracts.primal import check_primals
 from gradproof.jax.dropin.options import Options
 from gradproof.jax.jaxprogram import JaxProgram
@@ -47,7 +48,7 @@ def _checked(program: JaxProgram, modes: Sequence[str], options: Options, err_ms
     # In reverse mode it is among the contracts of the check.
     found = check_primals(program, options.absolute(program)) if "reverse" not in modes else ()
     verdict = worst_of([result.verdict, *(finding.verdict for finding in found)])
-    return told(replace(result, findings=result.findings + found, verdict=verdict))
+    return told(replace(result, findings=worded(result.findings, DROP_IN) + found, verdict=verdict))
 
 
 def _headed(err_msg: str, text: str) -> str:

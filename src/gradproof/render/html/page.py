@@ -49,7 +49,9 @@ def page(report: Report) -> str:
 
 def write(report: Report, path: str | os.PathLike[str]) -> None:
     """Write the page to a file."""
-    Path(path).write_text(page(report), encoding="utf-8")
+    text, file = page(report), Path(path)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
 
 
 def plotly_source() -> str:

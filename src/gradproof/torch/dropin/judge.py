@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from gradproof.errors import (
     UndecidedWarning,
     Unsupported,
 )
+from gradproof.evidence.wording import DROP_IN, worded
 from gradproof.program import Array
 from gradproof.result import Comparison, Cost, Finding, Result, Verdict
 from gradproof.settings import Effort, Tolerance
@@ -160,6 +161,11 @@ def _judge_derivatives(case: Case) -> Result:
 
 
 def _checked(case: Case) -> Result:
+    result = _looked(case)
+    return replace(result, findings=worded(result.findings, DROP_IN))
+
+
+def _looked(case: Case) -> Result:
     program, options = case.program, case.options
     try:
         effort = _effort(program, options)

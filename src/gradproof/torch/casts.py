@@ -1,0 +1,85 @@
+"""Casts to narrower formats inside a function: watch for them, or leave them out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from gradproof.precision import of
+from gradproof.torch.leaves import dtype_name
+
+WIDER = {
+    torch.float16: torch.float64,
+    torch.bfloat16: torch.float64,
+    torch.float32: torch.float64,
+    torch.complex32: torch.complex128,
+    torch.complex64: torch.complex128,
+}
+# What is drawn in another format is another number.
+RANDOM = ("rand", "normal", "bernoulli", "uniform")
+
+
+@dataclass(slots=True)
+class Casts:
+    """The coarsest format that something finer was cast to, by name; empty as long as there was none. Casts to fewer
+    bits than `least` are not left out."""
+
+    narrowest: str = ""
+    least: int = 0
+
+    def met(self, dtype: torch.dtype) -> None:
+        if not self.narrowest or _bits(dtype) < of(self.narrowest).bits:
+            self.narrowest = dtype_name(dtype)
+
+    def leaves_out(self, dtype: torch.dtype) -> bool:
+        return dtype in WIDER and _bits(dtype) >= self.least
+
+
+class _Watching(TorchDispatchMode):
+    """In operators, where `float()`, `to`, `softmax(dtype=...)` and autocast all end as a dtype that is asked for."""
+
+    def __init__(self, casts: Casts, *, kept: bool) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._casts, self._kept = casts, kept
+
+    def __torch_dispatch__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        asked = kwargs.get("dtype")
+        drawn = getattr(func, "__name__", "").startswith(RANDOM)
+        if asked is not None and not (self._kept or drawn) and self._casts.leaves_out(asked):
+            self._casts.met(asked)
+            return func(*args, **kwargs | {"dtype": WIDER[asked]})
+        made = func(*args, **kwargs)
+        if isinstance(made, torch.Tensor) and any(_is_finer(one, made) for one in args):
+            self._casts.met(made.dtype)
+        return made
+
+
+def _bits(dtype: torch.dtype) -> int:
+    return of(dtype_name(dtype)).bits
+
+
+def _is_finer(one: Any, made: torch.Tensor) -> bool:
+    """Whether both have a format, and this one has more digits."""
+    both = isinstance(one, torch.Tensor) and all(x.is_floating_point() or x.is_complex() for x in (one, made))
+    return both and _bits(one.dtype) > _bits(made.dtype)
+
+
+@contextmanager
+def watching(casts: Casts) -> Iterator[None]:
+    with _Watching(casts, kept=True):
+        yield
+
+
+@contextmanager
+def leaving_out(casts: Casts) -> Iterator[None]:
+    """Whatever would be cast to a narrower format is float64 instead, and so are new tensors of such a format."""
+    with _Watching(casts, kept=False):
+        yield
