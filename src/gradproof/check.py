@@ -140,7 +140,7 @@ def check_program(program: Program, settings: Settings) -> Result:
     metered = Metered(inner, settings.budget, started, terms_of(program))
     with whole_of(program):
         examined = _by_order(metered, settings, generator)
-    findings = examined.findings + audit(examined.comparisons)
+    findings = worded(examined.findings + audit(examined.comparisons), offers_of(program).words)
     verdicts = [finding.verdict for finding in findings] + [comparison.verdict for comparison in examined.comparisons]
     if not verdicts:
         verdicts = [Verdict.UNSUPPORTED] if not examined.empty else [Verdict.RIGHT]
@@ -167,9 +167,7 @@ def _by_order(metered: Metered, settings: Settings, generator: np.random.Generat
             if order > 1:
                 metered = metered.gradient(signed(generator, metered.value.size))
             if order >= settings.lowest:
-                examined = examine_modes(metered, settings, order, generator)
-                words = offers_of(metered).words
-                found.append(replace(examined, findings=worded(examined.findings, words)))
+                found.append(examine_modes(metered, settings, order, generator))
         except BudgetSpent as spent:
             found.append(Examined(findings=(budget_spent(str(spent)),)))
             break

@@ -211,6 +211,8 @@ def overflow(departure: Departure, form: Precision) -> Finding:
 
 def worded(findings: tuple[Finding, ...], words: tuple[tuple[str, str], ...]) -> tuple[Finding, ...]:
     """The same findings in the words of the program's author, who may have no backward but a `jac`."""
+    if not words:
+        return findings
 
     def said(text: str) -> str:
         for ours, theirs in words:
