@@ -3,6 +3,8 @@ those leave a doubt. The derivative of a cast is that of the identity."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -184,3 +186,17 @@ def test_where_nothing_is_cast_nothing_is_left_out(dtype: torch.dtype) -> None:
 def test_within_bounds_too() -> None:
     x = torch.linspace(0.5, 1.7, 6, dtype=torch.float64)
     assert gradproof.check(lambda x: x.float().log().to(x.dtype), x, bounds=(0.1, 2.0), seed=0)
+
+
+LEAN = """
+import sys, torch, gradproof
+x = torch.linspace(-1, 1, 5)
+assert gradproof.check(lambda x: x.double().half().sin().to(x.dtype), x).ok
+print("torch._dynamo" in sys.modules)
+"""
+
+
+def test_no_compiler_is_loaded() -> None:
+    """torch's own takes seconds to load, and tens of megabytes."""
+    done = subprocess.run([sys.executable, "-c", LEAN], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"

@@ -40,8 +40,16 @@ class Casts:
         return dtype in WIDER and _bits(dtype) >= self.least
 
 
-class _Watching(TorchDispatchMode):
-    """In operators, where `float()`, `to`, `softmax(dtype=...)` and autocast all end as a dtype that is asked for."""
+class Mode(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """In operators. torch (2.13) would load its compiler, which takes seconds, to keep it off what a mode calls."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False
+
+
+class _Watching(Mode):
+    """Where `float()`, `to`, `softmax(dtype=...)` and autocast all end as a dtype that is asked for."""
 
     def __init__(self, casts: Casts, *, kept: bool) -> None:
         super().__init__()  # type: ignore[no-untyped-call]

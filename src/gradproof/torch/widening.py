@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from gradproof.precision import form_of, of
 from gradproof.torch.calls import UserCall, double
-from gradproof.torch.casts import WIDER, Casts, leaving_out, watching
+from gradproof.torch.casts import WIDER, Casts, Mode, leaving_out, watching
 from gradproof.torch.gradientcall import GradientCall
 from gradproof.torch.modes import refuse_others, unsupported_in_double
 from gradproof.unrounded import Unrounded
@@ -38,7 +37,7 @@ class _Calls(TorchFunctionMode):
         return _read(func, args, kwargs or {})
 
 
-class _Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class _Operators(Mode):  # type: ignore[no-untyped-call]
     """In operators: a reverse pass is one call, and what happens inside of it shows only here."""
 
     def __torch_dispatch__(
@@ -87,10 +86,11 @@ def unrounded(program: TorchProgram) -> Unrounded[TorchProgram] | None:
     if not isinstance(program.call, UserCall) or program.call.forms.captured:
         return None
     native, kept = Casts(), Casts()
-    with unsupported_in_double(), program.scope, torch.enable_grad():
-        copies = program.call.forms.copies(program.call.forms.points(program.call.inputs, program.point.copy()))
+    with unsupported_in_double(), program.scope, torch.no_grad():
+        leaves = [tensor.requires_grad_() for tensor in program.call.inputs.tensors(program.point.copy())]
         with watching(native):
-            program.call.one(copies)
+            program.call.one(leaves)
+    del leaves
     program.tally.evaluations += 1
     call = program.call.widened()
     if call is None and not native.narrowest:
