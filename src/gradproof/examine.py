@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 
@@ -64,6 +64,7 @@ def examine(program: Metered, settings: Settings, order: int, generator: np.rand
     def task_for(pairing: Pairing, repeats: Repeats) -> Task:
         return task_of(pairing.program, pairing.reference, repeats, settings, order, generator)
 
+    @cache
     def rounds_inside() -> None:
         """What is cast to a narrower format inside moves in stairs, which leave doubts that are gone without that."""
         other = without_casts(program, generator)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,26 +47,33 @@ class Mode(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return False
 
 
-class _Watching(Mode):
+class Watching(Mode):
     """Where `float()`, `to`, `softmax(dtype=...)` and autocast all end as a dtype that is asked for."""
 
-    def __init__(self, casts: Casts, *, kept: bool) -> None:
+    def __init__(self, casts: Casts) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self._casts, self._kept = casts, kept
+        self._casts = casts
 
     def __torch_dispatch__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        kwargs = kwargs or {}
-        asked = kwargs.get("dtype")
-        drawn = getattr(func, "__name__", "").startswith(RANDOM)
-        if asked is not None and not (self._kept or drawn) and self._casts.leaves_out(asked):
-            self._casts.met(asked)
-            return func(*args, **kwargs | {"dtype": WIDER[asked]})
-        made = func(*args, **kwargs)
+        made = func(*args, **kwargs or {})
         if isinstance(made, torch.Tensor) and any(_is_finer(one, made) for one in args):
             self._casts.met(made.dtype)
         return made
+
+
+class LeavingOut(Watching):  # type: ignore[no-untyped-call]
+    """Whatever would be cast to a narrower format is float64 instead, and so are new tensors of such a format."""
+
+    def __torch_dispatch__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        asked, drawn = (kwargs or {}).get("dtype"), getattr(func, "__name__", "").startswith(RANDOM)
+        if asked is None or drawn or not self._casts.leaves_out(asked):
+            return super().__torch_dispatch__(func, types, args, kwargs)
+        self._casts.met(asked)
+        return func(*args, **(kwargs or {}) | {"dtype": WIDER[asked]})
 
 
 def _bits(dtype: torch.dtype) -> int:
@@ -78,16 +84,3 @@ def _is_finer(one: Any, made: torch.Tensor) -> bool:
     """Whether both have a format, and this one has more digits."""
     both = isinstance(one, torch.Tensor) and all(x.is_floating_point() or x.is_complex() for x in (one, made))
     return both and _bits(one.dtype) > _bits(made.dtype)
-
-
-@contextmanager
-def watching(casts: Casts) -> Iterator[None]:
-    with _Watching(casts, kept=True):
-        yield
-
-
-@contextmanager
-def leaving_out(casts: Casts) -> Iterator[None]:
-    """Whatever would be cast to a narrower format is float64 instead, and so are new tensors of such a format."""
-    with _Watching(casts, kept=False):
-        yield

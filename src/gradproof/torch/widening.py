@@ -17,7 +17,7 @@ from torch.overrides import TorchFunctionMode
 
 from gradproof.precision import form_of, of
 from gradproof.torch.calls import UserCall, double
-from gradproof.torch.casts import WIDER, Casts, Mode, leaving_out, watching
+from gradproof.torch.casts import WIDER, Casts, LeavingOut, Mode, Watching
 from gradproof.torch.gradientcall import GradientCall
 from gradproof.torch.modes import refuse_others, unsupported_in_double
 from gradproof.unrounded import Unrounded
@@ -88,7 +88,7 @@ def unrounded(program: TorchProgram) -> Unrounded[TorchProgram] | None:
     native, kept = Casts(), Casts()
     with unsupported_in_double(), program.scope, torch.no_grad():
         leaves = [tensor.requires_grad_() for tensor in program.call.inputs.tensors(program.point.copy())]
-        with watching(native):
+        with Watching(native):
             program.call.one(leaves)
     del leaves
     program.tally.evaluations += 1
@@ -98,7 +98,7 @@ def unrounded(program: TorchProgram) -> Unrounded[TorchProgram] | None:
 
     @contextmanager
     def reading() -> Iterator[None]:
-        with leaving_out(kept), widening():
+        with LeavingOut(kept), widening():
             yield
 
     with unsupported_in_double():

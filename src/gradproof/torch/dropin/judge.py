@@ -162,7 +162,7 @@ def _judge_derivatives(case: Case) -> Result:
 
 def _checked(case: Case) -> Result:
     result = _looked(case)
-    return replace(result, findings=worded(result.findings, DROP_IN))
+    return replace(result, findings=worded(result.findings, DROP_IN)) if result.findings else result
 
 
 def _looked(case: Case) -> Result:
