@@ -50,6 +50,10 @@ class Unsupported(Exception):
     """A mode or order that does not exist for this program; the reason is the message."""
 
 
+class RuleRaised(Unsupported):
+    """A rule that somebody wrote for a mode raises; the message says what, and where."""
+
+
 class Ended(Exception):
     """The check is over, or one part of it: nobody's failure, and for nobody on the way to swallow."""
 

@@ -9,7 +9,7 @@ import numpy as np
 from gradproof.agreement import Judgement, Mask, judge
 from gradproof.evidence.gathered import Task
 from gradproof.evidence.nans import explained
-from gradproof.evidence.scales import absent, flat, negligible
+from gradproof.evidence.scales import absent, flat, negligible, rounding, slight
 from gradproof.evidence.wording import REASONS, kink_remark, near_remark, stairs_remark
 from gradproof.norms import largest, rms
 from gradproof.program import Array, Leaf, leaf_at
@@ -90,12 +90,17 @@ def _compare_block(
 def _negligible(task: Task, analytic: Array, numeric: Estimate, pair: tuple[Leaf, Leaf]) -> Mask:
     """The bars that are narrow enough because the whole block is zero within them, or for the scale of the block."""
     if (np.abs(numeric.value) > numeric.bar).any():
+        enough = slight(task, *pair, numeric.value)
+        if enough is not None:
+            return np.asarray(numeric.bar <= enough)
         none = absent(task, numeric.value, [analytic])
         if none is None:
             return np.zeros(numeric.bar.shape, dtype=bool)
         return none & (numeric.bar <= task.tolerance.of_block * rms(numeric.value))
-    narrow = np.asarray(numeric.bar <= negligible(task, *pair))
-    return narrow if narrow.all() else narrow | (numeric.bar <= flat(task, *pair))
+    # What claims to be more than rounding has a size to be known to.
+    zero = np.abs(analytic) <= rounding(task, *pair)
+    narrow = numeric.bar <= negligible(task, *pair)
+    return np.asarray(zero & (narrow if narrow.all() else narrow | (numeric.bar <= flat(task, *pair))))
 
 
 def _reason(kinds: Kinds, task: Task) -> str:

@@ -95,7 +95,9 @@ def enough(task: Task, slope: Array, length: Array, scale: Array) -> Array:
     to be zero, what is unimportant."""
     granted = entry_tolerance(slope / length, scale, task.tolerance)
     granted *= 0.5 * length
-    return granted if scale.all() else np.where(scale > 0, granted, np.maximum(granted, unimportant_changes(task)))
+    if scale.all():
+        return granted
+    return np.where(scale > 0, granted, np.maximum(granted, unimportant_changes(task, length)))
 
 
 def strictness_of(task: Task) -> Strictness:

@@ -58,16 +58,24 @@ def widen(task: Task, analytic: dict[str, Array], numeric: Estimate, wrong: Mask
     left = wrong
     for _ in range(TIMES):
         for output in np.flatnonzero(left.any(axis=0)):
-            unit = np.zeros(task.program.value.size)
-            unit[output] = 1.0
-            wanted = np.where(left[:, output], apart[:, output] / FACTOR, 0.0)
-            trembles = FACTOR * trembling(task.program, unit, task.generator, wanted=wanted)
-            rounding[:, output] = np.maximum(rounding[:, output], trembles)
+            found = _rounding_of(task, int(output), apart[:, output], left[:, output])
+            rounding[:, output] = np.maximum(rounding[:, output], found)
         excused = wrong & (apart <= rounding) & ordinary(numeric.kind)
         left = wrong & ~excused
         if not (excused.any() and left.any()):
             break
     numeric.bar[excused] = np.maximum(numeric.bar, rounding / CLEAR)[excused]
+
+
+def _rounding_of(task: Task, output: int, apart: Array, wrong: Mask) -> Array:
+    """What the derivatives of one output may be off by (N,), of which some are wrong by so much."""
+    unit = np.zeros(task.program.value.size)
+    unit[output] = 1.0
+
+    def all_of_it(trembles: Array) -> bool:
+        return bool((apart[wrong] <= FACTOR * trembles[wrong]).all())
+
+    return FACTOR * trembling(task.program, unit, task.generator, enough=all_of_it)
 
 
 def _on_treads(task: Task, analytic: dict[str, Array], numeric: Estimate, wrong: Mask) -> None:
@@ -115,5 +123,8 @@ def _uncertain(task: Task, apart: Array, wrong: Mask, outputs: Indices) -> bool:
     """Whether any of it may be rounding, from all outputs at once: a mistake mostly is not."""
     cotangent = np.zeros(task.program.value.size)
     cotangent[outputs] = signed(task.generator, outputs.size)
-    room = LUCK * FACTOR * trembling(task.program, cotangent, task.generator)
-    return bool((wrong & (apart <= room[:, None])).any())
+
+    def any_of_it(trembles: Array) -> bool:
+        return bool((wrong & (apart <= LUCK * FACTOR * trembles[:, None])).any())
+
+    return any_of_it(trembling(task.program, cotangent, task.generator, enough=any_of_it))

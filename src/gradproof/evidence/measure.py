@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
+from gradproof import precision
 from gradproof.agreement import Mask
 from gradproof.evidence.columns import Look, Sizes, look_at
 from gradproof.evidence.folds import Fold, find_fold, with_loudest
 from gradproof.evidence.gathered import Task
 from gradproof.evidence.nans import tainted
+from gradproof.evidence.scales import rounding, unimportant_changes
 from gradproof.evidence.sums import Probe, Sums, part, sums_of
-from gradproof.norms import all_finite, dot
+from gradproof.norms import all_finite, dot, rms
 from gradproof.precision import form_of
 from gradproof.program import Array, Leaf
 from gradproof.reference.estimate import Estimate, Goal, Kind
-from gradproof.reference.field import by_leaf
-from gradproof.reference.glance import PROBE, Glance, closer_glance, glance_sums
+from gradproof.reference.field import by_leaf, floor_by_leaf
+from gradproof.reference.glance import CLOSER, PROBE, Glance, closer_glance, glance_sums
 from gradproof.reference.ladder import first_look, refine
-from gradproof.reference.stencil import SHORT
-from gradproof.reference.steps import random_direction, signed, step_exponent
-from gradproof.sizes import size_of
+from gradproof.reference.stencil import FLOOR_FACTOR, SHORT
+from gradproof.reference.steps import random_direction, signed
 
 # Rounding errors on the analytic side add up like a random walk; this many standard deviations are granted.
 ROUNDING_FACTOR = 8.0
 # Kinks mostly sit at round numbers: of so many outputs at most, each may be a sum in which one does not show.
 FEW_OUTPUTS = 32
+# With fewer inputs than this to an output, it hardly bends. One that bends by this share of its slope leaves no doubt.
+FEW_INPUTS, STRAIGHT = 16, 0.125 * PROBE.bend
 # The last 40 bits of a round number are zero.
 ROUND = np.int64(2**40 - 1)
 
@@ -82,7 +86,7 @@ def measure(task: Task, drawn: list[list[Probe]], analytic: list[list[dict[str, 
     """The numeric side of all probes, part by part. Where outputs bend, they are taken apart: see `folds`."""
     modes = tuple(analytic[0][0])
     probes, sides = [one for parts in drawn for one in parts], [one for parts in analytic for one in parts]
-    looked = [_glance(task, probe) for probe in probes]
+    looked = [_glance(task, probe, side) for probe, side in zip(probes, sides, strict=True)]
     suspicious = any(one.suspicious for one in looked)
     if suspicious:
         task.repeats.ask()
@@ -101,11 +105,10 @@ def measure(task: Task, drawn: list[list[Probe]], analytic: list[list[dict[str, 
         return Evidence(modes, outcomes, len(drawn[0]), [])
     steep = [(look.coordinate, look.row) for look in looks if look.kind is Kind.STEEP]
     pieces = [[piece for part in parts for piece in fold.pieces(part.without(steep))] for parts in drawn]
-    outcomes = [
-        _outcome(task, piece, {mode: sums_of(task, mode, piece) for mode in modes}, _glance(task, piece))
-        for several in pieces
-        for piece in several
-    ]
+    outcomes = []
+    for piece in (one for several in pieces for one in several):
+        side = {mode: sums_of(task, mode, piece) for mode in modes}
+        outcomes.append(_outcome(task, piece, side, _glance(task, piece, side)))
     return Evidence(modes, outcomes, len(pieces[0]), looks, fold)
 
 
@@ -132,20 +135,37 @@ class _Glances:
     suspicious: bool
 
 
-def _glance(task: Task, probe: Probe) -> _Glances:
+def _glance(task: Task, probe: Probe, analytic: dict[str, Sums]) -> _Glances:
     found: list[Glance | None] = [None] * len(task.program.inputs)
     moved = [(i, leaf) for i, leaf in enumerate(task.program.inputs) if probe.direction[leaf.span].any()]
     strictness = PROBE.within(task.tolerance.finest)
+    size = _size(analytic)
     batch = max(1, SHORT // (task.program.point.size + task.program.value.size))
     suspicious = False
     for first in range(0, len(moved), batch):
         some = moved[first : first + batch]
+        shares = [_share(task, probe, leaf, size[i]) for i, leaf in some]
         rows = np.concatenate([part(probe.direction, leaf) for _, leaf in some])
+        if min(shares) < 1.0:
+            rows *= np.array(shares)[:, None]
         seen = glance_sums(task.reference, probe.cotangent, rows, strictness)
-        for (i, leaf), (glance, bends) in zip(some, seen, strict=True):
-            found[i] = glance
+        for (i, leaf), (glance, bends), share in zip(some, seen, shares, strict=True):
+            found[i] = glance if share == 1.0 else glance.per(share, strictness.over(share))
             suspicious |= probe.way == "both" and (bends or _may_hide(task, leaf))
     return _Glances(found, suspicious)
+
+
+def _share(task: Task, probe: Probe, leaf: Leaf, size: Array) -> float:
+    """How much of the direction to go at first. The slope of a sum over n coordinates is a random walk, sqrt(n) times
+    that along one of them, but it bends n times as much. So the step is shorter, as far as rounding lets it tell."""
+    inputs, outputs = leaf.size, task.program.value.size
+    if inputs < FEW_INPUTS * outputs or probe.way != "both" or form_of(task.reference) is not precision.DOUBLE:
+        return 1.0
+    bend = rms(probe.direction[leaf.span]) / (rms(task.program.point[leaf.span]) or 1.0) * math.sqrt(inputs / outputs)
+    floor, allowed = FLOOR_FACTOR * floor_by_leaf(task.reference, probe.cotangent), granted(task, size, leaf)
+    asked = allowed > 0.0
+    blurred = np.max((PROBE.agree * size + floor)[asked] / allowed[asked], initial=0.0)
+    return float(np.clip(np.exp2(np.ceil(np.log2(max(STRAIGHT / bend, blurred)))), CLOSER, 1.0))
 
 
 def _may_hide(task: Task, leaf: Leaf) -> bool:
@@ -157,8 +177,7 @@ def _may_hide(task: Task, leaf: Leaf) -> bool:
 
 def _outcome(task: Task, probe: Probe, analytic: dict[str, Sums], looked: _Glances) -> Outcome:
     """The numeric side of a probe, input leaf by input leaf."""
-    size = np.maximum.reduce([sums.size for sums in analytic.values()])
-    size = size if all_finite(size) else np.nan_to_num(size)
+    size = _size(analytic)
     roundoff = form_of(task.program).roundoff
     rows = []
     for i, leaf in enumerate(task.program.inputs):
@@ -190,7 +209,7 @@ def _along(task: Task, probe: Probe, leaf: Leaf, seen: Glance, claimed: _Claimed
     """A glance; a closer one where that leaves a doubt; and then the ladder."""
     known, allowed = seen.bar(claimed.size), claimed.allowed
     enough = [
-        max(allowed[o], negligible_change(task, seen.slope[0, o], known[0, o], output))
+        max(allowed[o], negligible_change(task, (seen.slope[0, o], known[0, o]), claimed.size[0, o], output, leaf))
         for o, output in enumerate(task.program.outputs)
     ]
     sure = (known[0] <= enough) & claimed.met(seen)
@@ -213,6 +232,12 @@ def _along(task: Task, probe: Probe, leaf: Leaf, seen: Glance, claimed: _Claimed
     return refine(field, displacement, first_look(field, displacement), goal)
 
 
+def _size(analytic: dict[str, Sums]) -> Array:
+    """Of the sums in all modes."""
+    size = np.maximum.reduce([sums.size for sums in analytic.values()])
+    return np.asarray(size if all_finite(size) else np.nan_to_num(size))
+
+
 def granted(task: Task, size: Array, leaf: Leaf) -> Array:
     """How far sums of these sizes may be off: an absolute tolerance counts as at the entry that shows least."""
     allowed = task.tolerance.finest * size
@@ -221,9 +246,14 @@ def granted(task: Task, size: Array, leaf: Leaf) -> Array:
     return np.asarray(allowed)
 
 
-def negligible_change(task: Task, numeric: float, bar: float, output: Leaf) -> float:
-    """As for exhaustive blocks: what is zero within its bar needs to be known only against the value's own size."""
+def negligible_change(task: Task, known: tuple[float, float], size: float, output: Leaf, leaf: Leaf) -> float:
+    """As for exhaustive blocks: what is zero within its bar, and claims to be no more than rounding, needs to be known
+    only against the value's own size. `known` is a sum and its bar, `size` that of what is claimed."""
+    numeric, bar = known
     if abs(numeric) > bar:
         return 0.0
-    size = size_of(task.program, output) * float(np.sqrt(max(output.size, 1)))
-    return task.tolerance.finest * 2.0 ** step_exponent(task.reference) * size
+    steps, ways = task.steps[leaf.span], math.sqrt(max(output.size, 1))
+    if size > rounding(task, output, leaf) * math.sqrt(dot(steps, steps)) * ways:
+        return 0.0
+    longest = np.max(steps, keepdims=True, initial=0.0)[:, None]
+    return float(unimportant_changes(task, longest)[0, output.start]) * ways

@@ -82,7 +82,8 @@ def _judge_pair(task: Task, mode: str, evidence: Evidence, o: int, i: int) -> Co
     spread = np.array([outcome.numeric.spread[i, o] for outcome in outcomes])
     bar = np.array([outcome.numeric.bar[i, o] for outcome in outcomes])
     rounding = np.array([outcome.rounding[i, o] for outcome in outcomes])
-    tolerance = granted(task, np.array([outcome.size[i, o] for outcome in outcomes]), input_leaf)
+    size = np.array([outcome.size[i, o] for outcome in outcomes])
+    tolerance = granted(task, size, input_leaf)
     gap = np.array([one.numeric.gap(one.analytic[mode].total)[i, o] for one in outcomes])
     excess = np.abs(gap) - bar - rounding
     located = Located(())
@@ -112,7 +113,8 @@ def _judge_pair(task: Task, mode: str, evidence: Evidence, o: int, i: int) -> Co
     wide = [
         k
         for k in range(evidence.pieces)
-        if bar[k] > max(tolerance[k], negligible_change(task, numeric[k], bar[k], output_leaf))
+        if bar[k] > tolerance[k]
+        and bar[k] > negligible_change(task, (numeric[k], bar[k]), size[k], output_leaf, input_leaf)
     ]
     if verdict is Verdict.RIGHT and wide and not all(_flat(task, outcomes[k].numeric, i, o) for k in wide):
         kinds = [Kind(int(outcome.numeric.kind[i, o])) for outcome in outcomes]

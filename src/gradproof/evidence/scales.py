@@ -8,9 +8,10 @@ import numpy as np
 
 from gradproof.agreement import Mask
 from gradproof.evidence.gathered import Task, distinct
-from gradproof.norms import rms
+from gradproof.norms import largest, rms
 from gradproof.precision import DOUBLE, Precision, form_of
 from gradproof.program import Array, Leaf, Program
+from gradproof.reference.field import TINY
 from gradproof.reference.steps import scales, signed, step_exponent
 from gradproof.sizes import size_of
 
@@ -33,14 +34,16 @@ def block_scales(task: Task, analytic: dict[str, Array]) -> dict[str, Array]:
     return result
 
 
-def unimportant_changes(task: Task) -> Array:
-    """A block of zeros has no scale to be judged by. It is good enough to know that moving the input by its own size
-    changes the output by less than the tolerance: the change over one step that would do so, for each output (M,)."""
-    result = np.empty(task.program.value.size)
+def unimportant_changes(task: Task, lengths: Array) -> Array:
+    """A block of zeros has no scale to be judged by. It is good enough to know that moving the input by its own size,
+    or by one if it is tiny, changes the output by less than the tolerance: the change over steps of these lengths
+    (k, 1) that would do so, for each output (k or 1, M)."""
+    sizes = np.empty((1, task.program.value.size))
     for output in task.program.outputs:
-        result[output.span] = size_of(task.program, output)
-    result *= task.tolerance.finest * 2.0 ** step_exponent(task.reference)
-    return result
+        sizes[:, output.span] = size_of(task.program, output)
+    sizes *= task.tolerance.finest
+    usual = 2.0 ** step_exponent(task.reference)
+    return sizes * (np.where(lengths < TINY, lengths, usual) if lengths.min(initial=usual) < TINY else usual)
 
 
 def swings(task: Task, leaf: Leaf) -> Array:
@@ -64,6 +67,12 @@ def rounding(task: Task, output: Leaf, leaf: Leaf) -> float:
     return least(task.program, leaf, form_of(task.program)) * size_of(task.program, output)
 
 
+def claims(task: Task, analytic: dict[str, Array], output: Leaf, leaf: Leaf) -> bool:
+    """Whether a block is more than that in any mode."""
+    allowed = rounding(task, output, leaf)
+    return any(largest(one[leaf.span, output.span]) > allowed for one in analytic.values())
+
+
 def least(program: Program, leaf: Leaf, form: Precision) -> float:
     """The same for a value of size one."""
     return min(ROUNDINGS, form.roundings) * form.roundoff / (rms(program.point[leaf.span]) or 1.0)
@@ -71,7 +80,18 @@ def least(program: Program, leaf: Leaf, form: Precision) -> float:
 
 def negligible(task: Task, output: Leaf, leaf: Leaf) -> Array:
     """The same as a derivative, for each entry of a block."""
-    return np.asarray(unimportant_changes(task)[output.span] / task.steps[leaf.span, None])
+    steps = task.steps[leaf.span, None]
+    return np.asarray(unimportant_changes(task, steps)[:, output.span] / steps)
+
+
+def slight(task: Task, output: Leaf, leaf: Leaf, numeric: Array) -> Array | None:
+    """The same for derivatives by a tiny input over which nothing of importance happens: they need to be known to a
+    part of their size, so that neither a sign nor a factor is overlooked. None where the input is not tiny."""
+    steps = task.steps[leaf.span, None]
+    if not leaf.size or steps.max() >= TINY or not np.isfinite(task.tolerance.gross):
+        return None
+    usual = task.tolerance.finest * size_of(task.program, output) * 2.0 ** step_exponent(task.reference)
+    return np.asarray(np.minimum(usual / steps, task.tolerance.gross * rms(numeric)))
 
 
 def flat(task: Task, output: Leaf, leaf: Leaf) -> Array:

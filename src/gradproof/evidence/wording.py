@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from gradproof.errors import Unsupported
+from gradproof.errors import RuleRaised, Unsupported
 from gradproof.evidence.native import Departure
 from gradproof.norms import largest, rms
 from gradproof.precision import Precision
@@ -239,7 +239,10 @@ def unsupported(what: str, reason: str, verdict: Verdict) -> Finding:
 
 
 def missing_mode(mode: str, reason: Unsupported, settings: Settings) -> Finding:
-    """A mode that does not exist is held against nobody who did not ask for it."""
+    """A mode that does not exist is held against nobody who did not ask for it; a rule for it that raises, is."""
+    if isinstance(reason, RuleRaised):
+        hint = f"Mend the rule, or leave {mode} mode out with modes=."
+        return Finding("raises", Verdict.WRONG, Place(), f"{mode} mode has a rule, but {reason}", hint)
     asked = settings.modes is not None and mode in settings.modes
     return unsupported(f"{mode} mode", str(reason), Verdict.UNSUPPORTED if asked else Verdict.RIGHT)
 

@@ -22,6 +22,8 @@ CHUNK = 2**20
 # log2 of the largest step there is, and of those between the usual ones.
 HIGHEST = 12
 HALFWAY = (2, 6, 10)
+# A first step is tiny below this, that of coordinates of 6e-5; and log2 of how long it gets.
+TINY, FURTHEST = 2.0**-30, -4
 # Roundings that a computation in the format may add up to.
 SOME = 32.0
 
@@ -60,8 +62,14 @@ class Field(Ground):
         return np.maximum(self.coarser * self.floor, SOME * rms(self.floor))
 
     def limits(self, displacements: Array) -> Indices:
-        """The same along each displacement (k,)."""
-        return np.asarray(np.where(displacements != 0, self.highest, HIGHEST).min(axis=1, initial=HIGHEST))
+        """The same along each displacement (k,). A tiny one is of a coordinate whose unit that is, or of a function
+        that knows of no such unit and hardly moves over so short a way: then it gets as long as if that were one."""
+        result = np.where(displacements != 0, self.highest, HIGHEST).min(axis=1, initial=HIGHEST)
+        longest = np.abs(displacements).max(axis=1, initial=0.0)
+        small = (longest > 0.0) & (longest < TINY)
+        if small.any() and self.seen is None:
+            result[small] = FURTHEST - np.frexp(longest[small])[1]
+        return np.asarray(result)
 
 
 def ground_of(program: Program) -> Ground:

@@ -33,6 +33,10 @@ class Strictness:
         """Strict as far as a gradient in a format of this roundoff can agree with a numeric side in double."""
         return self if self.agree >= ROUNDINGS * roundoff else Strictness(ROUNDINGS * roundoff, self.bend)
 
+    def over(self, share: float) -> Strictness:
+        """As strict as it is of this share of a displacement, told per displacement."""
+        return Strictness(self.agree / share, self.bend)
+
     def closest(self) -> Strictness:
         """As strict as rounding lets anything be."""
         return Strictness(ROUNDINGS * precision.DOUBLE.roundoff, self.bend)
@@ -79,6 +83,10 @@ class Glance:
 
     def of_rows(self, rows: NDArray[np.intp]) -> Glance:
         return Glance(self.slope[rows], self.bend[rows], self.floor, self.strictness)
+
+    def per(self, share: float, strictness: Strictness) -> Glance:
+        """The same told per displacement, where only this share of it was taken."""
+        return Glance(self.slope / share, self.bend / share, self.floor / share, strictness)
 
     def bar(self, size: Array) -> Array:
         return np.asarray(self.strictness.agree * size + self.floor)
@@ -183,8 +191,7 @@ def closer_glance(field: Field, displacement: Array, strictness: Strictness) -> 
     """The same along one displacement (1, N), over a shorter step but told per displacement: kinks and jumps that are
     only close by are not met there, and what is left of the digits may do."""
     up, down = sample(field, displacement * CLOSER, (1.0,))
-    seen = glance_at(field, up, down, field.value, strictness)
-    return Glance(seen.slope / CLOSER, seen.bend / CLOSER, seen.floor / CLOSER, strictness)
+    return glance_at(field, up, down, field.value, strictness).per(CLOSER, strictness)
 
 
 def _halved(rise: Array) -> Array:

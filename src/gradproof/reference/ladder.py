@@ -27,6 +27,8 @@ CLIMB = (4, 8, 12)
 DESCENT = (-4, -8, -12)
 FAR_DESCENT = (-16, -20, -24, -28)
 NEIGHBOURS = (4, -4, -8)
+# Only for first steps that are tiny: see `Field.limits`.
+FURTHER = tuple(range(16, 1024, 4))
 # Stairs this high, in units of what `Field.coarse` says, do not come from a computation in float32.
 QUANTISED = 2.0
 # That nothing moved is sure where the slope is so many times what rounding may hide.
@@ -63,8 +65,8 @@ def refine(field: Field, displacements: Array, look: Rung, goal: Goal) -> Estima
             curved = np.where(missed & ~(parts.noise >= parts.truncation), bar, 0.0)[rows].max(axis=1)
             climbing = noisy > curved
         question = Question(field, displacements, goal)
-        _walk(question, look, rows[climbing], (CLIMB, field.between, DESCENT, FAR_DESCENT), result)
-        _walk(question, look, rows[~climbing], (DESCENT + CLIMB, field.between, FAR_DESCENT), result)
+        _walk(question, look, rows[climbing], (CLIMB + FURTHER, field.between, DESCENT, FAR_DESCENT), result)
+        _walk(question, look, rows[~climbing], (DESCENT + CLIMB + FURTHER, field.between, FAR_DESCENT), result)
         if field.smoothed:
             _smooth_out(field, displacements, goal, result)
     return result
@@ -114,7 +116,7 @@ def second_opinion(field: Field, displacements: Array, look: Rung, goal: Goal) -
     must be asked before an entry is called wrong."""
     shape = look.slopes.central.shape
     result = Estimate.smooth(np.zeros(shape), np.full(shape, np.inf))
-    stretches = (NEIGHBOURS + CLIMB[1:], field.between, DESCENT[2:], FAR_DESCENT)
+    stretches = (NEIGHBOURS + CLIMB[1:] + FURTHER, field.between, DESCENT[2:], FAR_DESCENT)
     question = Question(field, displacements, goal, DESCENT[2])
     _walk(question, look, np.arange(shape[0]), stretches, result)
     _sharpened(field, displacements, goal, result)
@@ -159,7 +161,7 @@ def _walk_alike(
             return
         goal = question.goal.of_rows(rows)
         rungs += [_rung(question.field, question.displacements[rows], exponent) for exponent in stretch]
-        chosen = _choose(rungs, goal, question.field.coarse)
+        chosen = _chosen(rungs, goal, question.field.coarse)
         result.put(rows, chosen)
         # A kink is only believed when it stays one down to the smallest step.
         settled = goal.met(chosen.value, chosen.bar) & ((chosen.kind == Kind.SMOOTH) | (chosen.kind == Kind.NEAR))
@@ -169,6 +171,19 @@ def _walk_alike(
         resolved = settled.all(axis=1)
         rungs = [rung.of_rows(np.flatnonzero(~resolved)) for rung in rungs]
         rows = rows[~resolved]
+
+
+def _chosen(rungs: Sequence[Rung], goal: Goal, coarse: Array) -> Estimate:
+    """Steps beyond the scale of what moves are believed only where they agree with what was seen over shorter ones:
+    there, an oscillation looks like anything."""
+    usual = [rung for rung in rungs if rung.exponent < FURTHER[0]]
+    chosen = _choose(usual, goal, coarse)
+    if len(usual) == len(rungs):
+        return chosen
+    further = _choose(rungs, goal, coarse)
+    agreed = np.abs(further.value - chosen.value) <= chosen.bar
+    pairs = [(getattr(further, one.name), getattr(chosen, one.name)) for one in fields(Estimate)]
+    return Estimate(*(np.where(agreed, far, near) for far, near in pairs))
 
 
 @np.errstate(invalid="ignore", divide="ignore")

@@ -139,12 +139,12 @@ def trembling(
     cotangent: Array,
     generator: np.random.Generator,
     measure: Callable[[Array], Array] = scatter,
-    wanted: float | Array = np.inf,
+    enough: Callable[[Array], bool] | None = None,
 ) -> Array:
     """By how much J^T w (N,) is uncertain, whoever computes it in these formats: it scatters as much between points
     a few roundings away, or differs nearly as much between near points as between far ones, which rounding does and
     neither a mistake nor a slope. Zero where no such points can be had. `measure`: what counts as scatter there.
-    `wanted`: where the first is as much, the second is not asked."""
+    `enough`: whether the first is, so that the second is not asked."""
     size = program.point.size
 
     def first() -> tuple[Program, Array]:
@@ -155,7 +155,7 @@ def trembling(
     if found is None:
         return np.zeros(size)
     gradient, close = found[0], measure(found[1])
-    if precision.form_of(program) is not precision.DOUBLE or (close >= wanted).all():
+    if precision.form_of(program) is not precision.DOUBLE or (enough is not None and enough(close)):
         return close
     around = _if_it_runs(
         lambda: [gradient.values(_around(gradient.point, size, away, generator)) for away in (FAR, NEAR)]

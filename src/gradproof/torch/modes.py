@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import functools
 import re
+import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 import torch
 from torch.autograd import forward_ad
 
-from gradproof.errors import OutputsChanged, Unsupported, first_line
+from gradproof.errors import OutputsChanged, RuleRaised, Unsupported, first_line, where
 from gradproof.program import Leaf
 from gradproof.torch.batchrules import Batching, ByRules, at_once_in_autograd
+
+_TORCH = str(Path(torch.__file__).parent)
 
 # How torch (2.x) says that a mode does not exist, as far as the type of the exception does not tell.
 _NO_REVERSE = re.compile(
@@ -23,7 +27,8 @@ _NO_REVERSE = re.compile(
     r"unsupported (tensor layout|combination of layouts)|expected sparse coordinate tensor layout but got"
 )
 _NO_FORWARD = re.compile(
-    r"must implement the jvp|forward (mode )?AD|forward-mode|setup_context|functorch|ZeroTensors are immutable",
+    r"must implement the jvp|jvp is not implemented|forward (mode )?AD|forward-mode|setup_context|functorch|"
+    r"ZeroTensors are immutable",
     re.IGNORECASE,
 )
 
@@ -109,10 +114,22 @@ def forward(
             return [_tangent(value) for value in run(duals)]
     except OutputsChanged as changed:  # by the dual numbers alone: the point is the same
         raise Unsupported(f"with dual numbers {first_line(changed)}") from changed
-    except (NotImplementedError, RuntimeError) as error:
+    except MemoryError:
+        raise
+    except Exception as error:  # whatever it is, the other mode has its say
         if isinstance(error, NotImplementedError) or _NO_FORWARD.search(str(error)):
             raise Unsupported(first_line(error)) from error
-        raise
+        raise _raised(error) from error
+
+
+def _raised(error: Exception) -> Unsupported:
+    """By a rule of torch's, or by one that somebody wrote."""
+    written = any(
+        frame.name == "jvp" and not frame.filename.startswith(_TORCH)
+        for frame in traceback.extract_tb(error.__traceback__)
+    )
+    kind = RuleRaised if written else Unsupported
+    return kind(f"it raised {type(error).__name__}: {first_line(error)}{where(error)}")
 
 
 def forward_along(

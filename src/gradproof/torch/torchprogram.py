@@ -41,6 +41,7 @@ class TorchProgram:
         self.scope: Modes = self.whole  # whoever uses the graph or the call does it in this scope
         self._shield: AbstractContextManager[None] = self.whole  # around what is only tried
         self.raised: Exception | None = None  # by the function, at a perturbed point
+        self._refusal = Unsupported  # of forward mode
         self._graph_note = ""
         self._quiet: bool | None = None
         self._wide: TorchProgram | None = None
@@ -166,13 +167,14 @@ class TorchProgram:
         rows = rows_of(tangents, self._point.size)
         result = np.empty((len(rows), self.value.size))
         if self._no_push:
-            raise Unsupported(self._no_push)
+            raise self._refusal(self._no_push)
         try:
             with self.scope, torch.enable_grad():
                 ways = (Way("vmap", self._push_many), Way("vmap of the tangents", self._push_tangents))
                 self._lanes["push"].run(rows, result, Work(ways, self._push_each, self._shield))
         except Unsupported as unsupported:
-            self._no_push = str(unsupported)  # not itself: it holds on to the vectors of all calls that it came through
+            # Not itself: it holds on to the vectors of all calls that it came through.
+            self._no_push, self._refusal = str(unsupported), type(unsupported)
             raise
         self._lanes["push"].remember(rows, result)
         return result

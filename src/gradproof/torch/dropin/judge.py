@@ -139,6 +139,8 @@ def _judge_derivatives(case: Case) -> Result:
     result = _checked(case)
     failing = [finding for finding in result.findings if _fails(finding, result)]
     tolerance = case.options.tolerance(case.program)
+    if {finding.code for finding in failing} == {"raises"}:
+        _raise_missing(case, result)
     if failing or any(_beyond(comparison, tolerance) for comparison in result.comparisons):
         if result.verdict is Verdict.UNDECIDED and case.program.raised is not None:
             raise case.program.raised  # the function's own exception says more than that nothing could be told
