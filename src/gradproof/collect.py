@@ -142,7 +142,9 @@ def _guarded(source: str, imported: Callable[[], ModuleType]) -> ModuleType:
         return imported()
     except UsageError as refused:
         raise UsageError(f"{refused}{where(refused)}") from refused
-    except (Exception, SystemExit) as raised:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as raised:
         if isinstance(raised, ModuleNotFoundError) and raised.name in (source, source.partition(".")[0]):
             raise UsageError(
                 f"there is no module {source!r} to be imported from here; write package.module or path/to/file.py"

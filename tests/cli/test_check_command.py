@@ -500,6 +500,63 @@ def test_a_case_that_exits_ends_itself_alone(command: Command, folder: Path, cod
     assert finding.sentence.startswith(f"it called {said} ({folder / 'exits.py'}:10, in leaves)")
 
 
+SKIPS = """
+import unittest
+
+import numpy as np
+import pytest
+
+import gradproof
+
+
+class Stop(BaseException):
+    pass
+
+
+@gradproof.case
+def skips():
+    pytest.skip("no GPU")
+
+
+@gradproof.case
+def skips_too():
+    raise unittest.SkipTest("no GPU")
+
+
+@gradproof.case(derivative={"jac": lambda x: 2 * np.eye(2)})
+def right():
+    return lambda x: 2 * x, np.ones(2)
+
+
+@gradproof.case
+def stops():
+    raise Stop("here")
+"""
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_a_case_may_skip_itself_and_no_exception_ends_the_run(command: Command, folder: Path, jobs: str) -> None:
+    (folder / "skips.py").write_text(SKIPS)
+    ran = command("check", "skips.py", "-j", jobs, "--json", "report.json")
+    assert (ran.status, len(stored().results)) == (1, 4)
+    assert "UNSUPPORTED  skips.py::skips: skipped\n  missing   no GPU\n" in ran.out
+    assert [one.findings[0].code for one in stored().results if one.findings] == ["skipped", "skipped", "error"]
+    assert stored().results[3].findings[0].sentence.startswith(f"Stop: here ({folder / 'skips.py'}:")
+
+
+def test_what_is_skipped_does_not_count_beside_what_ran(command: Command, folder: Path) -> None:
+    (folder / "skips.py").write_text(SKIPS)
+    assert command("check", "skips.py::skips", "skips.py::right").status == 0
+    assert command("check", "skips.py::skips", "skips.py::skips_too").status == 3
+
+
+def test_a_file_that_skips_cannot_be_imported(command: Command, folder: Path) -> None:
+    (folder / "whole.py").write_text("import pytest\n\npytest.importorskip('nosuch')\n")
+    ran = command("check", "whole.py")
+    assert ran.status == 2
+    assert "whole.py cannot be imported: Skipped: could not import 'nosuch'" in ran.err
+
+
 def test_a_file_that_exits_cannot_be_imported(command: Command, folder: Path) -> None:
     (folder / "exits.py").write_text(EXITS.format(code=0) + "\n\nsys.exit(0)\n")
     ran = command("check", "exits.py")
