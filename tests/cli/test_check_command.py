@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -381,7 +382,8 @@ def test_several_processes_give_the_same_and_one_that_dies_takes_only_its_case(c
         ("many.py::crashes", Verdict.ERROR),
     ]
     assert report.results[3].findings[0].sentence.startswith("the process ended with SIGSEGV: Fatal Python error")
-    assert report.results[3].source == "gradproof check many.py::crashes --seed 0"
+    assert report.results[3].source == "gradproof check many.py::crashes --jobs 2 --seed 0"
+    assert report.results[2].source == "gradproof check many.py::wrong --seed 0"
     alone = command("check", "many.py::wrong")
     together = [line for line in ran.out.splitlines() if line.startswith(("WRONG", "  reverse", "  cause"))]
     assert together == [line for line in alone.out.splitlines() if line.startswith(("WRONG", "  reverse", "  cause"))]
@@ -440,8 +442,52 @@ def test_a_case_beyond_its_limits_is_ended_and_the_others_go_on(command: Command
     ran = command("check", "greedy.py::hangs", "greedy.py::right", "--seconds", "1", "--json", "report.json")
     assert ran.status == 1
     hangs, right = stored().results
-    assert hangs.findings[0].sentence.startswith("no answer within its time; given up after ")
+    sentence = hangs.findings[0].sentence
+    assert re.fullmatch(r"stopped after \d+ s: over the limit of --seconds 1 \(processor\) or 5 s \(clock\)", sentence)
+    assert hangs.findings[0].hint == "Run it alone: gradproof check greedy.py::hangs --seconds 60"
     assert (hangs.verdict, right.verdict) == (Verdict.ERROR, Verdict.RIGHT)
+    ran = command("replay", "report.json::hangs")
+    assert (ran.status, ran.out.splitlines()[-1]) == (1, "as in the report, which says ERROR")
+    assert ran.out.startswith("again: gradproof check greedy.py::hangs --seconds 1 --jobs 2 --seed 0\n")
+
+
+def test_one_case_in_several_processes_is_watched_too(command: Command, folder: Path) -> None:
+    (folder / "many.py").write_text(WORKERS)
+    ran = command("check", "many.py::crashes", "-j", "2", "--json", "report.json")
+    assert ran.status == 1
+    assert "the process ended with SIGSEGV" in ran.out
+    ran = command("replay", "report.json::crashes")
+    assert (ran.status, ran.out.splitlines()[-1]) == (1, "as in the report, which says ERROR")
+    assert command("check", "many.py::right[n=1]", "-j", "2").status == 0
+
+
+MANY = """
+import numpy as np
+
+import gradproof
+
+made = []
+
+
+class Value:
+    def __init__(self, n):
+        self.n = n
+
+    def __str__(self):
+        made.append(self.n)
+        return str(self.n)
+
+
+@gradproof.case(params={"n": [Value(n) for n in range(40)]}, derivative={"jac": lambda x: 2 * np.eye(1)})
+def right(n):
+    return lambda x: 2 * x, np.ones(1)
+"""
+
+
+def test_cases_are_listed_a_few_times_however_many_there_are(command: Command, folder: Path) -> None:
+    (folder / "many.py").write_text(MANY)
+    assert command("check", "many.py", "-q").status == 0
+    assert len(sys.modules["many"].made) <= 3 * 40
 
 
 START = """
@@ -595,3 +641,36 @@ def test_a_report_on_standard_output_stands_there_alone(command: Command, folder
     ran = command("check", "cases.py::right", "cases.py::wrong", "--json", "report.json")
     assert "2 cases: 1 right, 1 wrong in" in ran.out
     assert not ran.err
+
+
+CHATTY = """
+import os
+
+import numpy as np
+
+import gradproof
+
+print("loaded")
+
+
+def twice(x):
+    print("python")
+    os.write(1, b"system\\n")
+    return 2 * x
+
+
+@gradproof.case(derivative={"jac": lambda x: 2 * np.eye(1)})
+def chatty():
+    return twice, np.ones(1)
+"""
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_what_a_case_prints_does_not_come_into_a_report(command: Command, folder: Path, jobs: str) -> None:
+    (folder / "chatty.py").write_text(CHATTY)
+    ran = command("check", "chatty.py", "--json", "-", "-j", jobs)
+    assert json.loads(ran.out).verdict is Verdict.RIGHT
+    assert "loaded\n" in ran.err
+    if jobs == "1":
+        assert {"python", "system"} <= set(ran.err.splitlines())
+        assert {"python", "system"} <= set(command("check", "chatty.py", "--json", "report.json").out.splitlines())

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from gradproof.cli.check import check
+from gradproof.cli.check import check, limits_of
 from gradproof.cli.display import console, summary, whole
 from gradproof.cli.request import request_of
 from gradproof.cli.running import run
@@ -51,7 +51,8 @@ def show(report: str, *, verbose: bool, html: Path | None, junit: Path | None) -
     if len(chosen) > 1:
         screen.print(summary(Report(chosen), seconds), markup=False)
     screen.print(", ".join(f"{name} {value}" for name, value in stored.environment), markup=False, style="dim")
-    for path in files.write(Report(chosen, stored.environment)):
+    source = stored.source if chosen == stored.results else ""
+    for path in files.write(Report(chosen, stored.environment, source)):
         screen.print(f"wrote {path}", markup=False)
 
 
@@ -91,7 +92,8 @@ def replay(context: click.Context, /, report: str) -> None:
 def _checked(words: list[str]) -> Result:
     given = check.make_context("check", words).params
     request = request_of(given.pop("targets"), given)
-    (after,) = run(request, list(request.jobs()))
+    limits = limits_of(given["seconds"], given["memory"])
+    (after,) = run(request, list(request.jobs()), given["jobs"], limits)
     return after
 
 
