@@ -57,6 +57,8 @@ class Files:
         if named.count(STANDARD_OUTPUT) > 1:
             raise UsageError("two reports cannot both go to standard output; write - for one, and a file for the other")
         for path in named:
+            if [other.resolve() for other in named].count(path.resolve()) > 1:
+                raise UsageError(f"two reports cannot both go to {path}; name another file for one of them")
             if path.is_dir():
                 raise UsageError(f"{path} is a folder; name a file in it, such as {path / 'report'}")
             if path != STANDARD_OUTPUT:
