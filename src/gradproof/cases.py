@@ -14,6 +14,7 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any, Protocol, TypeVar, overload
 
@@ -25,6 +26,12 @@ SEED, RNG = "seed", "rng"
 MARK = "__gradproof_recipe__"
 # Where a module keeps the recipes of its own top level: one whose name was taken by another is found here alone.
 DEFINED = "__gradproof_recipes__"
+
+# Those of `gradproof.check`; told here so that nothing is loaded to read a file of cases.
+OPTIONS = (
+    "derivative", "wrt", "modes", "order", "effort", "tolerance", "seed", "budget", "detail", "nondet_tol", "contracts",
+    "bounds", "spaces", "output_map", "randomness", "expected_gradient_of", "lowest",
+)  # fmt: skip
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -187,7 +194,17 @@ def _options(options: dict[str, Any]) -> dict[str, Any]:
     if "seed" in options:
         seed = options["seed"]
         raise UsageError(f"@gradproof.case has no option 'seed'; write seeds=({seed!r},), or gradproof check --seed")
+    expect_known(options)
     return options
+
+
+def expect_known(options: Iterable[str]) -> None:
+    """Object to what `gradproof.check` would not take."""
+    for name in options:
+        if name not in OPTIONS:
+            near = get_close_matches(name, ("params", "seeds", *OPTIONS), n=1)
+            meant = f"write {near[0]}=" if near else f"take one of {', '.join(OPTIONS)}: @gradproof.case(order=2)"
+            raise UsageError(f"there is no option {name!r}; {meant}")
 
 
 def _agree(recipe: Recipe) -> None:

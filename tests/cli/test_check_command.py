@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 import re
 import subprocess
@@ -14,6 +15,8 @@ import pytest
 from command_runs import CASES, Command
 from rich.console import Console
 
+import gradproof
+from gradproof.cases import OPTIONS
 from gradproof.cli.display import Detail, shown
 from gradproof.errors import UsageError
 from gradproof.render import json
@@ -186,6 +189,7 @@ BAD_VALUES = [
     ("sweep", "--order 0", "write --order 1, 2, or 1,2 for a verdict on each"),
     ("sweep", "--effort some", "write --effort auto"),
     ("sweep", "--modes sideways", "write --modes reverse"),
+    ("check", "--randomness never", "write --randomness detect, or --randomness reseed"),
     ("sweep", "--tolerance -1", "write --tolerance 1e-4"),
     ("sweep", "--contracts linea", "write --contracts all, none, or some of linear,adjoint,"),
     ("sweep", "--shard 9/8", "write --shard 3/8 for the third of eight"),
@@ -268,6 +272,7 @@ def test_a_sweep_that_cannot_be_is_refused_before_anything_is_loaded(
         ),
         (["check", "."], ". is a folder; name a file: gradproof check cases.py"),
         (["check", "--json", "-", "--junit", "-", "cases.py"], "two reports cannot both go to standard output"),
+        (["check", "--json", "a", "--html", "./a", "cases.py"], "two reports cannot both go to a; name another file"),
         (["check", "cases.py", "--jobs", "two"], "Invalid value for '--jobs'"),
         (["check", "cases.py", "--jobs", "0"], "Invalid value for '--jobs'"),
         (["check", "cases.py", "--seconds", "0"], "Invalid value for '--seconds'"),
@@ -313,11 +318,22 @@ def test_a_mistaken_call_is_told_once_and_an_exception_has_a_next_step(command: 
     assert "  next      Call the function by itself" in command("check", "cases.py::broken").out
 
 
-def test_an_unknown_option_of_a_case_is_an_error_of_that_case(command: Command, folder: Path) -> None:
-    (folder / "odd.py").write_text("import gradproof\n@gradproof.case(ordr=2)\ndef odd():\n    return abs, 1.0\n")
+def test_an_unknown_option_of_a_case_is_told_when_the_file_is_read(command: Command, folder: Path) -> None:
+    text = "import gradproof\n@gradproof.case({option})\ndef odd():\n    return abs, 1.0\n"
+    (folder / "odd.py").write_text(text.format(option="ordr=2"))
     ran = command("check", "odd.py")
+    assert (ran.status, ran.out) == (2, "")
+    assert f"Error: there is no option 'ordr'; write order= ({folder / 'odd.py'}:2, in <module>)" in ran.err
+    returned = "gradproof.Call(abs, 1.0, options={'tol': 1})"
+    (folder / "late.py").write_text(text.format(option="").replace("abs, 1.0", returned))
+    ran = command("check", "late.py")
     assert ran.status == 1
-    assert "there is no option 'ordr'; take one of " in ran.out
+    assert "there is no option 'tol'; take one of derivative, wrt, " in ran.out
+
+
+def test_the_options_of_a_case_are_those_of_check() -> None:
+    parameters = inspect.signature(gradproof.check).parameters.values()
+    assert tuple(one.name for one in parameters if one.kind is one.KEYWORD_ONLY) == OPTIONS
 
 
 def test_help_has_examples(command: Command) -> None:
@@ -628,6 +644,10 @@ def test_the_next_step_is_an_option_where_that_decides(command: Command, folder:
     ran = command("check", "torch:sin", "-a", "randn(3)", *budget)
     assert "the budget (1 call) does not allow " in ran.out
     assert "next      Allow more calls or seconds in --budget.\n" in ran.out
+    (folder / "noisy.py").write_text("import torch\n\ndef noisy(x):\n    return x + torch.rand(())\n")
+    noisy = "noisy.py:noisy", "-a", "randn(3)"
+    assert "next      Pass --randomness reseed, use eval mode" in command("check", *noisy).out
+    assert command("check", *noisy, "--randomness", "reseed").status == 0
     mine = "@gradproof.case(budget=gradproof.Budget(calls=1))\ndef right"
     (folder / "mine.py").write_text(CASES.replace("@gradproof.case\ndef right", mine))
     assert "next      Allow more calls or seconds in budget=.\n" in command("check", "mine.py::right").out

@@ -50,6 +50,7 @@ class Manner:
 @click.option("--modes", metavar="MODES", help="reverse, forward, or reverse,forward. Default: all that exist.")
 @click.option("--tolerance", metavar="T", help="Accepted relative deviation. Default: from the dtype.")
 @click.option("--budget", metavar="MOST", help="For each case: 200 (calls), 2.5s, or 200,2.5s.")
+@click.option("--randomness", metavar="HOW", help="reseed: every call gets the same random numbers. Default: detect.")
 @click.option("--seed", default="0", metavar="N", show_default=True, help="Of random numbers; random for a fresh one.")
 @click.option("--jobs", "-j", type=click.IntRange(1), default=1, metavar="N", help="Processes to run cases in.")
 @click.option("--seconds", type=_SECONDS, metavar="S", help=_MOST_SECONDS)

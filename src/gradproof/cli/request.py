@@ -10,7 +10,7 @@ from typing import Any
 
 from gradproof.arrays import FRAMEWORKS, installed
 from gradproof.cli.quick import Look
-from gradproof.cli.values import BUDGET, EFFORT, MODES, ORDER, SEED, TOLERANCE, Option
+from gradproof.cli.values import BUDGET, EFFORT, MODES, ORDER, RANDOMNESS, SEED, TOLERANCE, Option
 from gradproof.collect import Target
 from gradproof.errors import UsageError
 
@@ -18,7 +18,7 @@ Source = Target | Look
 # What `derivative=` may have; told here so that nothing is loaded for it.
 DERIVATIVES = ("jac", "grad", "vjp", "jvp", "hess", "hessp")
 # Of `gradproof.check`, by the same names.
-_OPTIONS: tuple[Option[Any], ...] = (ORDER, EFFORT, MODES, TOLERANCE, BUDGET)
+_OPTIONS: tuple[Option[Any], ...] = (ORDER, EFFORT, MODES, TOLERANCE, BUDGET, RANDOMNESS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,8 @@ from gradproof.sweep.worker import Done, Started
 WORK = "gradproof.cli.running:work"
 # A case of the user's own may take as long and as much as it likes, unless they say otherwise.
 UNLIMITED = Limits(seconds=float("inf"), memory=0)
-# As a hint names them: budget=, tolerance=1e-3, effort='exhaustive'.
-_OPTION = re.compile(r"\b(order|effort|modes|tolerance|budget)=('?)([\w+-]*)\2")
+# As a hint names them: budget=, tolerance=1e-3, randomness='reseed'.
+_OPTION = re.compile(r"\b(order|effort|modes|tolerance|budget|randomness)=('?)([\w+-]*)\2")
 
 
 @dataclass(frozen=True, slots=True)
