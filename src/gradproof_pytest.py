@@ -8,6 +8,7 @@ from __future__ import annotations
 import secrets
 import shlex
 import sys
+from collections import Counter
 from collections.abc import Generator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
@@ -37,8 +38,7 @@ _HELP = {
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """What is kept of one result. `report` is its JSON if a file was asked for; `text` is what it says if not RIGHT.
-    `passed`: whether the test passed all the same."""
+    """What is kept of one result: JSON if a file was asked for, what it says if not RIGHT, whether the test passed."""
 
     name: str
     verdict: str
@@ -79,25 +79,28 @@ class Session:
         self.files = {kind: Path(path) for kind in ("json", "html") if (path := _option(config, kind))}
         self.effort = _effort(_option(config, "effort"))
         self.detail = "plots" if "html" in self.files else None
-        self.writes = bool(self.files) and not hasattr(config, "workerinput")  # not a worker of xdist
+        worker: dict[str, Any] | None = getattr(config, "workerinput", None)  # of xdist
+        self.writes = bool(self.files) and worker is None and not config.getoption("collectonly")
         if self.writes:
             _prepare(self.files)
         given = _option(config, "seed") or "0"
-        worker: dict[str, Any] | None = getattr(config, "workerinput", None)
         self.seed = worker["gradproof_seed"] if worker else _seed(given)
         self.fresh = given == "random"
+        # How the run was started; a worker of xdist is told, because it was started otherwise.
+        self.invoked = worker["gradproof_invoked"] if worker else _invoked(config)
         self.checks: list[Check] = []
         self._test = ""
         self._heard: list[Check] = []
+        self._names: Counter[str] = Counter()
 
     def heard(self, result: Result) -> None:
         """Called for every check, by whatever name it was started."""
         if not self._test:
             return
-        names = [check.name for check in self._heard]
         name = f"{self._test} > {result.name}"
-        if name in names:
-            name = next(f"{name} #{k}" for k in range(2, len(names) + 3) if f"{name} #{k}" not in names)
+        self._names[name] += 1
+        if self._names[name] > 1:
+            name = f"{name} #{self._names[name]}"
         cost = result.cost
         calls = cost.evaluations + cost.pulls + cost.pushes
         text = "" if result.ok else str(result)
@@ -108,18 +111,25 @@ class Session:
         """Arrays are not kept: a long run would fill the memory with them."""
         from gradproof.render.json import dumps
         from gradproof.result import Report
+        from gradproof.testrun import placed
 
-        return dumps(Report((replace(result, name=name, source=self.command(self._test)),)))
+        again = placed(self.command(self._test), Path(self.invoked["folder"]))
+        return dumps(Report((replace(result, name=name, source=again),)))
 
     def command(self, test: str) -> str:
-        """What runs this test again with the same seed."""
+        """What runs this test again as it ran here, with the same seed."""
+        from gradproof.testrun import command, options
+
+        words = options(self.invoked["words"], self.invoked["tests"])
         effort = [] if self.effort is None else [f"--gradproof-effort={self.effort}"]
         swapped = ["--gradproof-replace-torch"] if _replacing(self.config) else []
-        return shlex.join(["pytest", test, f"--gradproof-seed={self.seed}", *effort, *swapped])
+        ours = [f"--gradproof-seed={self.seed}", *effort, *swapped]
+        return command(test, self.config.rootpath, Path(self.invoked["folder"]), [*words, *ours])
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
         self._test = item.nodeid
+        self._names.clear()  # not before a rerun, nor between parts of a test: those have names of their own
         try:
             return (yield)
         finally:
@@ -129,20 +139,22 @@ class Session:
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        ours = call.excinfo is not None and _is_ours(call.excinfo.value)
-        if call.excinfo is not None:
+        # pytest takes what a unittest.TestCase raised from the item, while the report is made.
+        if call.excinfo is not None or getattr(item, "_excinfo", None):
             _hide_our_frames()
         report = yield
+        ours = call.excinfo is not None and _is_ours(call.excinfo.value)
         heard, self._heard = self._heard, []
         if heard:
             # Plain values, so that xdist and others can send the report.
             setattr(report, _ATTRIBUTE, [asdict(check) for check in heard])
-        if ours:
-            _say_it_plainly(report)
         unclear = [check.text for check in heard if check.text]
-        if report.failed and unclear:
-            said = [] if ours else unclear
-            report.sections.append(("gradproof", "\n\n".join([*said, f"replay: {self.command(item.nodeid)}"])))
+        if ours or unclear:
+            from gradproof.testrun import last, say_it_plainly
+
+            said = say_it_plainly(report.longrepr) if ours else last(unclear)
+            if report.failed and unclear:
+                report.sections.append(("gradproof", "\n\n".join([*said, f"replay: {self.command(item.nodeid)}"])))
         return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -152,8 +164,9 @@ class Session:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
-        """One seed for all workers of xdist."""
+        """One seed for all workers of xdist, and one command."""
         node.workerinput["gradproof_seed"] = self.seed
+        node.workerinput["gradproof_invoked"] = self.invoked
 
     def pytest_report_header(self) -> str | None:
         return f"gradproof: seed {self.seed} (replay with --gradproof-seed={self.seed})" if self.fresh else None
@@ -172,20 +185,12 @@ class Session:
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         if self.checks:
-            colour = {"yellow": True} if any(not check.passed and check.text for check in self.checks) else {}
-            terminalreporter.write_line(self.summary(), **colour)
-            for path in self.files.values():
-                terminalreporter.write_line(f"gradproof: wrote {path}")
+            from gradproof.testrun import summary
 
-    def summary(self) -> str:
-        """`gradproof: 52 programs checked, 3 wrong (1 in passing tests), 1,234 calls, 5.6 s`."""
-        parts = [f"{len(self.checks)} program{'s' * (len(self.checks) != 1)} checked"]
-        for verdict in ("wrong", "undecided", "unsupported", "error"):
-            found = [check for check in self.checks if check.verdict == verdict]
-            passing = sum(check.passed for check in found)
-            parts += [f"{len(found)} {verdict}" + f" ({passing} in passing tests)" * bool(passing)] if found else []
-        calls, seconds = sum(check.calls for check in self.checks), sum(check.seconds for check in self.checks)
-        return f"gradproof: {', '.join([*parts, f'{calls:,} calls', f'{seconds:.1f} s'])}"
+            colour = {"yellow": True} if any(not check.passed and check.text for check in self.checks) else {}
+            terminalreporter.write_line(summary(self.checks), **colour)
+            for path in self.files.values() if self.writes else ():
+                terminalreporter.write_line(f"gradproof: wrote {path}")
 
 
 @pytest.fixture
@@ -251,15 +256,22 @@ def _option(config: pytest.Config, name: str) -> str:
     return str(config.getini(f"gradproof_{name}") if given is None else given)
 
 
+def _invoked(config: pytest.Config) -> dict[str, Any]:
+    """Plain values, which xdist can send."""
+    given = config.invocation_params
+    tests = [str(test) for test in config.getoption("file_or_dir") or ()]
+    return {"words": [str(word) for word in given.args], "tests": tests, "folder": str(given.dir)}
+
+
 def _seed(text: str) -> int:
-    if text != "random" and not text.isdigit():
+    if text != "random" and not text.isdecimal():
         raise pytest.UsageError(f"--gradproof-seed={text} is not understood; write a number such as 7, or random")
     return secrets.randbits(32) if text == "random" else int(text)
 
 
 def _effort(text: str) -> Any:
-    if text in ("", "auto", "exhaustive") or (text.isdigit() and int(text) > 0):
-        return int(text) if text.isdigit() else text or None
+    if text in ("", "auto", "exhaustive") or (text.isdecimal() and int(text) > 0):
+        return int(text) if text.isdecimal() else text or None
     raise pytest.UsageError(f"--gradproof-effort={text} is not understood; write auto, exhaustive, or a number")
 
 
@@ -281,20 +293,8 @@ def _is_ours(raised: BaseException) -> bool:
 
 
 def _hide_our_frames() -> None:
-    """What a test sees is its own line, and its own function if that raised; not how we called it. pytest leaves out
-    the frames of a module that has this name, unless --full-trace is given."""
+    """What a test sees is its own line, and its own function if that raised. pytest leaves out the frames of a module
+    that has this name, unless --full-trace is given."""
     for name, module in list(sys.modules.items()):
         if name.partition(".")[0] == "gradproof":
             vars(module)["__tracebackhide__"] = True
-
-
-def _say_it_plainly(report: pytest.TestReport) -> None:
-    """Our text, without the name of the exception in front of its first line."""
-    prefix = "gradproof.errors.GradcheckError: "
-    longrepr: Any = report.longrepr
-    for entry in getattr(getattr(longrepr, "reprtraceback", None), "reprentries", ()):
-        lines = getattr(entry, "lines", [])
-        lines[:] = [line.replace(prefix, "", 1) if line.startswith("E ") else line for line in lines]
-    crash = getattr(longrepr, "reprcrash", None)
-    if crash is not None:
-        crash.message = crash.message.removeprefix(prefix)

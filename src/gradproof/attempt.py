@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import inspect
 import time
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from gradproof.arrays import seeded
-from gradproof.cases import Case
+from gradproof.cases import Case, expect_known
 from gradproof.check import check
-from gradproof.errors import UsageError, said, where
+from gradproof.errors import UsageError, is_skip, said, where
 from gradproof.result import Cost, Finding, Place, Result, Verdict
 from gradproof.settings import Settings
 
@@ -24,22 +23,24 @@ def attempt(case: Case, seed: int, options: Mapping[str, Any]) -> Result:
     try:
         with seeded(seed):  # a function that draws numbers draws the same ones when it is replayed
             call = case.make(seed)
-            _known(call.options)
+            expect_known(call.options)
             result = check(call.fn, call.args, call.kwargs, **{"seed": seed, **call.options, **options})
-    except (Exception, SystemExit) as raised:  # noqa: BLE001  a case may raise anything
+    except KeyboardInterrupt:
+        raise
+    except BaseException as raised:  # noqa: BLE001  a case may raise anything
+        if is_skip(raised):
+            return _skipped(case.name, str(raised), seed, options, time.perf_counter() - started)
         sentence = f"{said(raised)}{where(raised)}"
         hint = "" if isinstance(raised, UsageError) else HINT  # its message ends with what to write
         return failed(case.name, sentence, seed, options, time.perf_counter() - started, hint)
     return replace(result, name=case.name)
 
 
-def _known(options: Mapping[str, Any]) -> None:
-    accepted = [name for name, one in inspect.signature(check).parameters.items() if one.kind is one.KEYWORD_ONLY]
-    for name in options:
-        if name not in accepted:
-            raise UsageError(
-                f"there is no option {name!r}; take one of {', '.join(accepted)}: @gradproof.case(order=2)"
-            )
+def _skipped(name: str, reason: str, seed: int, options: Mapping[str, Any], seconds: float) -> Result:
+    """The result of a case that does not want to run here."""
+    finding = Finding("skipped", Verdict.UNSUPPORTED, Place(), reason or "no reason was given")
+    result = failed(name, "", seed, options, seconds)
+    return replace(result, verdict=finding.verdict, findings=(finding,))
 
 
 def failed(name: str, sentence: str, seed: int, options: Mapping[str, Any], seconds: float, hint: str = HINT) -> Result:

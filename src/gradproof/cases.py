@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import inspect
 import itertools
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any, Protocol, TypeVar, overload
 
@@ -22,6 +24,14 @@ from gradproof.errors import UsageError
 SEED, RNG = "seed", "rng"
 # Where a decorated function keeps its recipe; the function itself stays what it was.
 MARK = "__gradproof_recipe__"
+# Where a module keeps the recipes of its own top level: one whose name was taken by another is found here alone.
+DEFINED = "__gradproof_recipes__"
+
+# Those of `gradproof.check`; told here so that nothing is loaded to read a file of cases.
+OPTIONS = (
+    "derivative", "wrt", "modes", "order", "effort", "tolerance", "seed", "budget", "detail", "nondet_tol", "contracts",
+    "bounds", "spaces", "output_map", "randomness", "expected_gradient_of", "lowest",
+)  # fmt: skip
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -130,6 +140,8 @@ def case(
         recipe = Recipe(function, _params(params), _seeds(seeds), _options(options))
         _agree(recipe)
         setattr(function, MARK, recipe)
+        if "<locals>" not in function.__qualname__:
+            getattr(function, "__globals__", {}).setdefault(DEFINED, []).append(recipe)
         return function
 
     return marked if function is None else marked(function)
@@ -151,8 +163,10 @@ def call_of(returned: Any, name: str, options: Mapping[str, Any]) -> Call:
 def _labels(name: str, values: tuple[Any, ...]) -> list[str]:
     """One for each value: short, the same in every run, no two alike, without what a shell would trip over."""
     labels = [str(getattr(value, "__name__", value)).replace(" ", "").replace("\n", "") for value in values]
-    alike = {label for label in labels if labels.count(label) > 1 or "at0x" in label}
-    return [f"{name}{i}" if label in alike else label for i, label in enumerate(labels)]
+    count = Counter(labels)
+    alike = {label for label in labels if count[label] > 1 or "at0x" in label}
+    numbered = [f"{name}{i}" if label in alike else label for i, label in enumerate(labels)]
+    return numbered if len(set(numbered)) == len(numbered) else [f"{name}{i}" for i in range(len(labels))]
 
 
 def _params(params: Mapping[str, Iterable[Any]]) -> dict[str, tuple[Any, ...]]:
@@ -172,7 +186,7 @@ def _seeds(seeds: object) -> tuple[int, ...]:
                 "it out for the seed of the run"
             )
         if all(isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0 for seed in listed):
-            return listed
+            return tuple(dict.fromkeys(listed))
     raise UsageError(f"seeds={seeds!r} is not understood; write seeds=3 for 0, 1 and 2, or seeds=(7, 11)")
 
 
@@ -180,7 +194,17 @@ def _options(options: dict[str, Any]) -> dict[str, Any]:
     if "seed" in options:
         seed = options["seed"]
         raise UsageError(f"@gradproof.case has no option 'seed'; write seeds=({seed!r},), or gradproof check --seed")
+    expect_known(options)
     return options
+
+
+def expect_known(options: Iterable[str]) -> None:
+    """Object to what `gradproof.check` would not take."""
+    for name in options:
+        if name not in OPTIONS:
+            near = get_close_matches(name, ("params", "seeds", *OPTIONS), n=1)
+            meant = f"write {near[0]}=" if near else f"take one of {', '.join(OPTIONS)}: @gradproof.case(order=2)"
+            raise UsageError(f"there is no option {name!r}; {meant}")
 
 
 def _agree(recipe: Recipe) -> None:

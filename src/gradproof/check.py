@@ -59,8 +59,10 @@ def check(
 ) -> Result:
     """Tell whether the derivatives of `fn` at these arguments are right. Never raises for a wrong gradient.
 
-    fn: any callable on tensors, or an `nn.Module`, whose named parameters are then checked too.
+    fn: any callable on torch tensors, JAX or NumPy arrays, or an `nn.Module`, whose named parameters are then checked
+        too.
     args: one tensor, or a tuple or list of positional arguments: tensors, containers of tensors, other objects.
+    kwargs: keyword arguments, by name; arrays in them are differentiated too, as `kwargs['x']`.
     derivative: what you wrote by hand for a function of NumPy arrays: `{"jac": jac}`, or `vjp`, `jvp`, `grad`, `hess`,
         `hessp`, several at once; see `gradproof.numpy`.
     wrt: paths of the inputs to differentiate, such as `"args[0]"`, `"params.*"`. Default: those that require grad,
@@ -70,16 +72,18 @@ def check(
     effort: `"auto"`, `"exhaustive"` (every entry of the Jacobian), or a number of random probes (any size).
     tolerance: accepted deviation, relative to the larger of the entry and the rms of its block. Default: from the
         dtype, 1e-5 in double.
-    seed: of the random directions. Default: a fresh one, printed; the same seed gives the same result.
+    seed: of the random directions. Default: a fresh one, printed (0 under pytest); the same seed gives the same result.
     budget: `Budget(calls=..., seconds=...)`, or a number of calls: the best verdict within it.
     detail: `"plots"` records the most telling derivative at many steps too, for the plots of a report (about thirty
-        evaluations more); `"verdict"` spares the entries of a large Jacobian where random sums of them are all right.
+        evaluations more); `"verdict"` skips the entry-by-entry comparison of a large Jacobian if random sums of its
+        entries agree.
     nondet_tol: how far two runs of the function, or of its backward, may be apart (beyond rounding).
-    contracts: properties to check beside the numbers, such as `("linear", "pure")`. Default: all that apply; `"none"`.
+    contracts: properties to check beside the numbers, such as `("linear", "pure")`. Default: all that apply;
+        `"none"` turns them off.
     bounds: (low, high) of all arguments, or of each by path; None is open. Nothing is evaluated outside.
     spaces: of arguments, by path: see `gradproof.spaces`. `{"args[0]": Symmetric()}` is perturbed symmetrically.
-    output_map: applied to the outputs before anything is compared, as `output_map(*outputs)`: for what they leave
-        open, such as the signs of eigenvectors.
+    output_map: applied to the outputs before anything is compared, as `output_map(*outputs)`: to remove
+        ambiguities, such as the signs of eigenvectors.
     randomness: `"detect"` names a random function; `"reseed"` gives every call the same random numbers.
     expected_gradient_of: the function whose derivative `fn` is meant to have, where that is not `fn` itself: the
         identity for a straight-through estimator, a smooth one for a surrogate gradient.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import importlib
 import importlib.util
@@ -13,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
-from gradproof.cases import MARK, Case, Recipe
+from gradproof.cases import DEFINED, MARK, Case, Recipe
 from gradproof.errors import UsageError, said, where
 
 EXAMPLE = """\
@@ -66,30 +65,34 @@ def _folder(source: str) -> str:
 
 def recipes_of(module: ModuleType) -> list[Recipe]:
     """The decorated functions that the module defines itself, in its order."""
-    found = [getattr(value, MARK, None) for value in vars(module).values() if callable(value)]
-    own = [one for one in found if isinstance(one, Recipe) and one.function.__module__ == module.__name__]
-    return list(dict.fromkeys(own))
+    held = {name: getattr(value, MARK, None) for name, value in vars(module).items() if callable(value)}
+    own = {
+        one: name
+        for name, one in reversed(held.items())  # the first name of each stays
+        if isinstance(one, Recipe) and one.function.__module__ == module.__name__
+    }
+    _no_name_twice(module, own)
+    return list(reversed(own))
 
 
-def _no_name_twice(path: Path) -> None:
-    """Python lets the second function of a name take the place of the first, which then is never run."""
-    seen: dict[str, int] = {}
-    try:
-        tree = ast.parse(path.read_bytes())
-    except (SyntaxError, ValueError):  # told by the import, which comes next
-        return
-    for node in tree.body:
-        if isinstance(node, ast.FunctionDef) and any(_is_mark(one) for one in node.decorator_list):
-            if node.name in seen:
-                lines = f"lines {seen[node.name]} and {node.lineno}"
-                raise UsageError(f"{path.name} holds two cases named {node.name} ({lines}); give one another name")
-            seen[node.name] = node.lineno
-
-
-def _is_mark(decorator: ast.expr) -> bool:
-    """`@gradproof.case`, `@case`, either with options."""
-    called = decorator.func if isinstance(decorator, ast.Call) else decorator
-    return ast.unparse(called).rpartition(".")[2] == "case"
+def _no_name_twice(module: ModuleType, own: dict[Recipe, str]) -> None:
+    """Of two cases with one name only one would be run. Python lets the second function of a name take the place of the
+    first; functions that a factory makes, and lambdas, all have the same."""
+    seen: dict[str, Recipe] = {}
+    for recipe in dict.fromkeys([*getattr(module, DEFINED, ()), *reversed(own)]):
+        other = seen.setdefault(recipe.name, recipe)
+        if other is recipe:
+            continue
+        file = Path(getattr(module, "__file__", None) or module.__name__).name
+        lines = [getattr(getattr(one.function, "__code__", None), "co_firstlineno", 0) for one in (other, recipe)]
+        if lines[0] != lines[1]:
+            cure = "write def NAME(): for each" if recipe.name == "<lambda>" else "give one another name"
+            raise UsageError(f"{file} holds two cases named {recipe.name} (lines {lines[0]} and {lines[1]}); {cure}")
+        both = " and ".join(own[one] for one in (other, recipe)) if other in own and recipe in own else "both"
+        raise UsageError(
+            f"{file} holds two cases named {recipe.name} ({both} from line {lines[0]}); give each a "
+            "__name__ of its own, or write one case with params={'op': [...]}"
+        )
 
 
 def load(source: str) -> ModuleType:
@@ -106,7 +109,6 @@ def load(source: str) -> ModuleType:
 
 
 def _of_file(path: Path) -> ModuleType:
-    _no_name_twice(path)
     root, parts = path.parent, [path.stem]
     while (root / "__init__.py").is_file():  # a file of a package may use relative imports
         parts.insert(0, root.name)
@@ -140,7 +142,9 @@ def _guarded(source: str, imported: Callable[[], ModuleType]) -> ModuleType:
         return imported()
     except UsageError as refused:
         raise UsageError(f"{refused}{where(refused)}") from refused
-    except (Exception, SystemExit) as raised:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as raised:
         if isinstance(raised, ModuleNotFoundError) and raised.name in (source, source.partition(".")[0]):
             raise UsageError(
                 f"there is no module {source!r} to be imported from here; write package.module or path/to/file.py"

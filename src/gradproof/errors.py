@@ -91,6 +91,16 @@ def said(raised: BaseException) -> str:
     return f"{type(raised).__name__}: {raised}"
 
 
+def is_skip(raised: BaseException) -> bool:
+    """Whether it means "not here", as `unittest.SkipTest` and what `pytest.skip` raises do."""
+    # By name, so that neither is loaded for it. pytest's own says that it is from `builtins`.
+    bases = {(kind.__module__, kind.__name__) for kind in type(raised).__mro__}
+    return ("unittest.case", "SkipTest") in bases or {
+        ("builtins", "Skipped"),
+        ("_pytest.outcomes", "OutcomeException"),
+    } <= bases
+
+
 def where(raised: BaseException) -> str:
     """The innermost line that is the user's."""
     frames = [frame for frame in traceback.extract_tb(raised.__traceback__) if not frame.filename.startswith(_PACKAGE)]

@@ -78,6 +78,14 @@ def test_values_without_a_name_are_counted() -> None:
     assert len(set(names(odd))) == 4
 
 
+def test_no_two_names_are_alike() -> None:
+    @gradproof.case(params={"n": [1, "1", "n0"]}, seeds=(7, 7))
+    def odd(n: Any, seed: int) -> Any:
+        return np.sin, (n, seed)
+
+    assert names(odd) == ["odd[n=n0,seed=7]", "odd[n=n1,seed=7]", "odd[n=n2,seed=7]"]
+
+
 def test_the_options_of_a_returned_call_win() -> None:
     @gradproof.case(order=2, tolerance=1e-3)
     def called() -> Any:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import io
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -13,6 +15,8 @@ import pytest
 from command_runs import CASES, Command
 from rich.console import Console
 
+import gradproof
+from gradproof.cases import OPTIONS
 from gradproof.cli.display import Detail, shown
 from gradproof.errors import UsageError
 from gradproof.render import json
@@ -185,6 +189,7 @@ BAD_VALUES = [
     ("sweep", "--order 0", "write --order 1, 2, or 1,2 for a verdict on each"),
     ("sweep", "--effort some", "write --effort auto"),
     ("sweep", "--modes sideways", "write --modes reverse"),
+    ("check", "--randomness never", "write --randomness detect, or --randomness reseed"),
     ("sweep", "--tolerance -1", "write --tolerance 1e-4"),
     ("sweep", "--contracts linea", "write --contracts all, none, or some of linear,adjoint,"),
     ("sweep", "--shard 9/8", "write --shard 3/8 for the third of eight"),
@@ -267,6 +272,7 @@ def test_a_sweep_that_cannot_be_is_refused_before_anything_is_loaded(
         ),
         (["check", "."], ". is a folder; name a file: gradproof check cases.py"),
         (["check", "--json", "-", "--junit", "-", "cases.py"], "two reports cannot both go to standard output"),
+        (["check", "--json", "a", "--html", "./a", "cases.py"], "two reports cannot both go to a; name another file"),
         (["check", "cases.py", "--jobs", "two"], "Invalid value for '--jobs'"),
         (["check", "cases.py", "--jobs", "0"], "Invalid value for '--jobs'"),
         (["check", "cases.py", "--seconds", "0"], "Invalid value for '--seconds'"),
@@ -312,11 +318,22 @@ def test_a_mistaken_call_is_told_once_and_an_exception_has_a_next_step(command: 
     assert "  next      Call the function by itself" in command("check", "cases.py::broken").out
 
 
-def test_an_unknown_option_of_a_case_is_an_error_of_that_case(command: Command, folder: Path) -> None:
-    (folder / "odd.py").write_text("import gradproof\n@gradproof.case(ordr=2)\ndef odd():\n    return abs, 1.0\n")
+def test_an_unknown_option_of_a_case_is_told_when_the_file_is_read(command: Command, folder: Path) -> None:
+    text = "import gradproof\n@gradproof.case({option})\ndef odd():\n    return abs, 1.0\n"
+    (folder / "odd.py").write_text(text.format(option="ordr=2"))
     ran = command("check", "odd.py")
+    assert (ran.status, ran.out) == (2, "")
+    assert f"Error: there is no option 'ordr'; write order= ({folder / 'odd.py'}:2, in <module>)" in ran.err
+    returned = "gradproof.Call(abs, 1.0, options={'tol': 1})"
+    (folder / "late.py").write_text(text.format(option="").replace("abs, 1.0", returned))
+    ran = command("check", "late.py")
     assert ran.status == 1
-    assert "there is no option 'ordr'; take one of " in ran.out
+    assert "there is no option 'tol'; take one of derivative, wrt, " in ran.out
+
+
+def test_the_options_of_a_case_are_those_of_check() -> None:
+    parameters = inspect.signature(gradproof.check).parameters.values()
+    assert tuple(one.name for one in parameters if one.kind is one.KEYWORD_ONLY) == OPTIONS
 
 
 def test_help_has_examples(command: Command) -> None:
@@ -381,7 +398,8 @@ def test_several_processes_give_the_same_and_one_that_dies_takes_only_its_case(c
         ("many.py::crashes", Verdict.ERROR),
     ]
     assert report.results[3].findings[0].sentence.startswith("the process ended with SIGSEGV: Fatal Python error")
-    assert report.results[3].source == "gradproof check many.py::crashes --seed 0"
+    assert report.results[3].source == "gradproof check many.py::crashes --jobs 2 --seed 0"
+    assert report.results[2].source == "gradproof check many.py::wrong --seed 0"
     alone = command("check", "many.py::wrong")
     together = [line for line in ran.out.splitlines() if line.startswith(("WRONG", "  reverse", "  cause"))]
     assert together == [line for line in alone.out.splitlines() if line.startswith(("WRONG", "  reverse", "  cause"))]
@@ -440,8 +458,52 @@ def test_a_case_beyond_its_limits_is_ended_and_the_others_go_on(command: Command
     ran = command("check", "greedy.py::hangs", "greedy.py::right", "--seconds", "1", "--json", "report.json")
     assert ran.status == 1
     hangs, right = stored().results
-    assert hangs.findings[0].sentence.startswith("no answer within its time; given up after ")
+    sentence = hangs.findings[0].sentence
+    assert re.fullmatch(r"stopped after \d+ s: over the limit of --seconds 1 \(processor\) or 5 s \(clock\)", sentence)
+    assert hangs.findings[0].hint == "Run it alone: gradproof check greedy.py::hangs --seconds 60"
     assert (hangs.verdict, right.verdict) == (Verdict.ERROR, Verdict.RIGHT)
+    ran = command("replay", "report.json::hangs")
+    assert (ran.status, ran.out.splitlines()[-1]) == (1, "as in the report, which says ERROR")
+    assert ran.out.startswith("again: gradproof check greedy.py::hangs --seconds 1 --jobs 2 --seed 0\n")
+
+
+def test_one_case_in_several_processes_is_watched_too(command: Command, folder: Path) -> None:
+    (folder / "many.py").write_text(WORKERS)
+    ran = command("check", "many.py::crashes", "-j", "2", "--json", "report.json")
+    assert ran.status == 1
+    assert "the process ended with SIGSEGV" in ran.out
+    ran = command("replay", "report.json::crashes")
+    assert (ran.status, ran.out.splitlines()[-1]) == (1, "as in the report, which says ERROR")
+    assert command("check", "many.py::right[n=1]", "-j", "2").status == 0
+
+
+MANY = """
+import numpy as np
+
+import gradproof
+
+made = []
+
+
+class Value:
+    def __init__(self, n):
+        self.n = n
+
+    def __str__(self):
+        made.append(self.n)
+        return str(self.n)
+
+
+@gradproof.case(params={"n": [Value(n) for n in range(40)]}, derivative={"jac": lambda x: 2 * np.eye(1)})
+def right(n):
+    return lambda x: 2 * x, np.ones(1)
+"""
+
+
+def test_cases_are_listed_a_few_times_however_many_there_are(command: Command, folder: Path) -> None:
+    (folder / "many.py").write_text(MANY)
+    assert command("check", "many.py", "-q").status == 0
+    assert len(sys.modules["many"].made) <= 3 * 40
 
 
 START = """
@@ -500,6 +562,63 @@ def test_a_case_that_exits_ends_itself_alone(command: Command, folder: Path, cod
     assert finding.sentence.startswith(f"it called {said} ({folder / 'exits.py'}:10, in leaves)")
 
 
+SKIPS = """
+import unittest
+
+import numpy as np
+import pytest
+
+import gradproof
+
+
+class Stop(BaseException):
+    pass
+
+
+@gradproof.case
+def skips():
+    pytest.skip("no GPU")
+
+
+@gradproof.case
+def skips_too():
+    raise unittest.SkipTest("no GPU")
+
+
+@gradproof.case(derivative={"jac": lambda x: 2 * np.eye(2)})
+def right():
+    return lambda x: 2 * x, np.ones(2)
+
+
+@gradproof.case
+def stops():
+    raise Stop("here")
+"""
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_a_case_may_skip_itself_and_no_exception_ends_the_run(command: Command, folder: Path, jobs: str) -> None:
+    (folder / "skips.py").write_text(SKIPS)
+    ran = command("check", "skips.py", "-j", jobs, "--json", "report.json")
+    assert (ran.status, len(stored().results)) == (1, 4)
+    assert "UNSUPPORTED  skips.py::skips: skipped\n  missing   no GPU\n" in ran.out
+    assert [one.findings[0].code for one in stored().results if one.findings] == ["skipped", "skipped", "error"]
+    assert stored().results[3].findings[0].sentence.startswith(f"Stop: here ({folder / 'skips.py'}:")
+
+
+def test_what_is_skipped_does_not_count_beside_what_ran(command: Command, folder: Path) -> None:
+    (folder / "skips.py").write_text(SKIPS)
+    assert command("check", "skips.py::skips", "skips.py::right").status == 0
+    assert command("check", "skips.py::skips", "skips.py::skips_too").status == 3
+
+
+def test_a_file_that_skips_cannot_be_imported(command: Command, folder: Path) -> None:
+    (folder / "whole.py").write_text("import pytest\n\npytest.importorskip('nosuch')\n")
+    ran = command("check", "whole.py")
+    assert ran.status == 2
+    assert "whole.py cannot be imported: Skipped: could not import 'nosuch'" in ran.err
+
+
 def test_a_file_that_exits_cannot_be_imported(command: Command, folder: Path) -> None:
     (folder / "exits.py").write_text(EXITS.format(code=0) + "\n\nsys.exit(0)\n")
     ran = command("check", "exits.py")
@@ -525,6 +644,10 @@ def test_the_next_step_is_an_option_where_that_decides(command: Command, folder:
     ran = command("check", "torch:sin", "-a", "randn(3)", *budget)
     assert "the budget (1 call) does not allow " in ran.out
     assert "next      Allow more calls or seconds in --budget.\n" in ran.out
+    (folder / "noisy.py").write_text("import torch\n\ndef noisy(x):\n    return x + torch.rand(())\n")
+    noisy = "noisy.py:noisy", "-a", "randn(3)"
+    assert "next      Pass --randomness reseed, use eval mode" in command("check", *noisy).out
+    assert command("check", *noisy, "--randomness", "reseed").status == 0
     mine = "@gradproof.case(budget=gradproof.Budget(calls=1))\ndef right"
     (folder / "mine.py").write_text(CASES.replace("@gradproof.case\ndef right", mine))
     assert "next      Allow more calls or seconds in budget=.\n" in command("check", "mine.py::right").out
@@ -538,3 +661,36 @@ def test_a_report_on_standard_output_stands_there_alone(command: Command, folder
     ran = command("check", "cases.py::right", "cases.py::wrong", "--json", "report.json")
     assert "2 cases: 1 right, 1 wrong in" in ran.out
     assert not ran.err
+
+
+CHATTY = """
+import os
+
+import numpy as np
+
+import gradproof
+
+print("loaded")
+
+
+def twice(x):
+    print("python")
+    os.write(1, b"system\\n")
+    return 2 * x
+
+
+@gradproof.case(derivative={"jac": lambda x: 2 * np.eye(1)})
+def chatty():
+    return twice, np.ones(1)
+"""
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_what_a_case_prints_does_not_come_into_a_report(command: Command, folder: Path, jobs: str) -> None:
+    (folder / "chatty.py").write_text(CHATTY)
+    ran = command("check", "chatty.py", "--json", "-", "-j", jobs)
+    assert json.loads(ran.out).verdict is Verdict.RIGHT
+    assert "loaded\n" in ran.err
+    if jobs == "1":
+        assert {"python", "system"} <= set(ran.err.splitlines())
+        assert {"python", "system"} <= set(command("check", "chatty.py", "--json", "report.json").out.splitlines())

@@ -107,8 +107,62 @@ def test_two_cases_of_one_name(folder: Path, mark: str) -> None:
     (folder / "once.py").write_text(f"import gradproof\n{function}{mark}\n{function}")
     assert [case.name for case in Target("once.py").cases()] == ["once.py::sine"]
     (folder / "twice.py").write_text(f"import gradproof\n{mark}\n{function}{mark}\n{function}")
-    with pytest.raises(UsageError, match=r"twice.py holds two cases named sine \(lines 3 and 6\); give one another"):
+    with pytest.raises(UsageError, match=r"twice.py holds two cases named sine \(lines 2 and 5\); give one another"):
         list(Target("twice.py").cases())
+
+
+MADE = """
+import gradproof
+
+
+def made(value, name="one"):
+    def one():
+        return abs, value
+
+    one.__name__ = name
+    return gradproof.case(one)
+
+
+a = made(1.0)
+b = made(2.0{name})
+"""
+LOOP = """
+import gradproof
+
+for value in (1.0, 2.0):
+
+    @gradproof.case
+    def one():
+        return abs, value
+"""
+LAMBDAS = """
+import gradproof
+
+a = gradproof.case(lambda: (abs, 1.0))
+b = {other}gradproof.case(lambda: (abs, 2.0))
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (MADE.format(name=""), r"two cases named one \(a and b from line 6\); give each a __name__ of its own, or"),
+        (LOOP, r"two cases named one \(both from line 6\); give each a __name__ of its own, or"),
+        (LAMBDAS.format(other=""), r"two cases named <lambda> \(lines 4 and 5\); write def NAME\(\): for each"),
+    ],
+)
+def test_two_cases_of_one_name_however_they_were_made(folder: Path, text: str, words: str) -> None:
+    (folder / "twice.py").write_text(text)
+    for target in ("twice.py", "twice"):
+        with pytest.raises(UsageError, match=rf"twice\.py holds {words}"):
+            names(target)
+
+
+def test_cases_that_a_factory_gave_names_of_their_own(folder: Path) -> None:
+    (folder / "named.py").write_text(MADE.format(name=", name='other'"))
+    assert names("named.py") == ["named.py::one", "named.py::other"]
+    (folder / "single.py").write_text(LAMBDAS.format(other="None and "))
+    assert names("single.py") == ["single.py::<lambda>"]
 
 
 def test_a_folder_is_not_a_file(folder: Path) -> None:

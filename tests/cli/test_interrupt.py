@@ -1,4 +1,4 @@
-"""Ctrl-C: a real process, a real signal. What was finished is shown and written."""
+"""Ctrl-C, and the signal by which CI systems cancel: real ones, to a real process. What was finished is written."""
 
 from __future__ import annotations
 
@@ -65,12 +65,17 @@ def _started(command: list[str], folder: Path) -> subprocess.Popen[str]:
     )
 
 
-def _interrupted(process: subprocess.Popen[str], ready: Callable[[], bool]) -> tuple[str, str]:
+def _interrupted(
+    process: subprocess.Popen[str], ready: Callable[[], bool], number: int = signal.SIGINT
+) -> tuple[str, str]:
     """What it prints when it is interrupted as soon as it is ready."""
     while not ready():
         assert process.poll() is None
         time.sleep(0.05)
-    os.killpg(process.pid, signal.SIGINT)
+    if number == signal.SIGINT:
+        os.killpg(process.pid, number)
+    else:
+        process.send_signal(number)
     printed = process.communicate(timeout=60)
     assert process.returncode == 130
     return printed
@@ -78,14 +83,15 @@ def _interrupted(process: subprocess.Popen[str], ready: Callable[[], bool]) -> t
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 @pytest.mark.parametrize("jobs", ["1", "2"])
-def test_an_interrupt_ends_cleanly_and_keeps_what_was_finished(tmp_path: Path, jobs: str) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_ends_cleanly_and_keeps_what_was_finished(tmp_path: Path, jobs: str, number: int) -> None:
     (tmp_path / "cases.py").write_text(SLOW)
     targets = ["cases.py"] if jobs == "1" else ["cases.py::quick", "cases.py::waits"]
     command = [sys.executable, "-u", "-m", "gradproof", "check", *targets, "--json", "r.json", "--jobs", jobs]
     process = _started(command, tmp_path)
     assert process.stdout is not None
     first = process.stdout.readline()
-    rest, errors = _interrupted(process, (tmp_path / "started").exists)
+    rest, errors = _interrupted(process, (tmp_path / "started").exists, number)
     assert "RIGHT  cases.py::quick" in first
     assert "interrupted: 1 case: 1 right in" in rest
     assert f"; {2 if jobs == '1' else 1} not run" in rest

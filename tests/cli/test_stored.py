@@ -32,6 +32,15 @@ def test_show_as_junit(command: Command, folder: Path) -> None:
     assert (folder / "one.xml").read_text() == (folder / "two.xml").read_text()
 
 
+def test_show_as_a_page_is_the_page_of_the_run(command: Command, folder: Path) -> None:
+    command("check", "cases.py::right", "cases.py::wrong", "--json", "report.json", "--html", "one.html")
+    command("show", "report.json", "--html", "two.html")
+    one, two = ((folder / name).read_text("utf-8") for name in ("one.html", "two.html"))
+    assert one == two
+    command("show", "report.json::wrong", "--html", "part.html")
+    assert "cases.py::right" not in (folder / "part.html").read_text("utf-8")
+
+
 @pytest.mark.parametrize(("name", "status"), [("right", 0), ("wrong", 1), ("undecided", 3), ("softmax[n=8,seed=1]", 0)])
 def test_replay_gives_the_same_numbers(command: Command, name: str, status: int) -> None:
     command("check", "cases.py", "--json", "report.json", "--seed", "5", "--order", "1", "-q")

@@ -16,7 +16,19 @@ FILES = sorted(SOURCE.rglob("*.py"))
 
 # A module may import from its own row and from the rows above it. A new module needs a place here.
 LAYERS = (
-    ("errors", "program", "cases", "selection", "streams", "environment", "collect", "arrays", "codes", "verdict"),
+    (
+        "errors",
+        "program",
+        "cases",
+        "selection",
+        "streams",
+        "environment",
+        "collect",
+        "arrays",
+        "codes",
+        "verdict",
+        "testrun",
+    ),
     ("precision", "settings", "norms", "sizes", "batching", "paths", "bounds", "spaces", "wrapped", "unrounded"),
     ("picture",),
     ("table", "finding"),

@@ -32,7 +32,7 @@ def test_the_fixture_checks_and_fails(run: Run) -> None:
             "E*WRONG  wrong: 1 of 1 blocks disagree",
             "E*cause     the gradient of args[[]0] is 2 times what it should be (explains all 4 wrong entries)",
             "*gradproof*",
-            "replay: pytest *::test_wrong --gradproof-seed=0",
+            "replay: pytest *::test_wrong -p gradproof_pytest -p no:cacheprovider --gradproof-seed=0",
             "gradproof: 2 programs checked, 1 wrong, * calls, * s",
             "FAILED *::test_wrong - WRONG  w*",
         ]
@@ -128,7 +128,7 @@ def test_a_random_seed_is_named_with_the_command_that_replays_it(run: Run) -> No
     found = re.search(r"gradproof: seed (\d+) \(replay with --gradproof-seed=\1\)", result.stdout.str())
     assert found
     options = (f"--gradproof-seed={found[1]}", "--gradproof-effort=exhaustive")
-    result.stdout.fnmatch_lines([f"replay: pytest *::test_wrong {' '.join(options)}"])
+    result.stdout.fnmatch_lines([f"replay: pytest *::test_wrong -p * {' '.join(options)}"])
     again = run(FIXTURE, *options)
     again.stdout.fnmatch_lines([f"E*replay    seed={found[1]}"])
 
@@ -148,6 +148,11 @@ def test_ini_settings(run: Run, pytester: pytest.Pytester) -> None:
     ("option", "words"),
     [
         ("--gradproof-seed=x", "--gradproof-seed=x is not understood; write a number such as 7, or random"),
+        ("--gradproof-seed=\N{SUPERSCRIPT TWO}", "--gradproof-seed=\N{SUPERSCRIPT TWO} is not understood; write a num"),
+        (
+            "--gradproof-effort=\N{SUPERSCRIPT TWO}",
+            "--gradproof-effort=\N{SUPERSCRIPT TWO} is not understood; write auto",
+        ),
         ("--gradproof-effort=some", "--gradproof-effort=some is not understood; write auto, exhaustive, or a number"),
         ("--gradproof-effort=0", "--gradproof-effort=0 is not understood"),
         ("--gradproof-json=-", "a report of pytest goes to a file; write one for -, such as report.json"),
@@ -171,7 +176,8 @@ def test_a_report_of_the_run(run: Run, pytester: pytest.Pytester) -> None:
         (f"{file}::test_wrong > wrong", "wrong"),
         (f"{file}::test_result > wrong", "wrong"),
     ]
-    assert report.results[1].source == f"pytest {file}::test_wrong --gradproof-seed=0"
+    words = "-p gradproof_pytest -p no:cacheprovider --gradproof-seed=0"
+    assert report.results[1].source == f"cd {pytester.path} && pytest {file}::test_wrong {words}"
     assert report.source.startswith("pytest ")
     assert ("torch", __import__("torch").__version__) in report.environment
 
@@ -199,6 +205,125 @@ def test_several_checks_of_one_test_have_names_of_their_own(run: Run, pytester: 
     names = [one.name.partition("::")[2] for one in loads((pytester.path / "report.json").read_text()).results]
     assert names[:3] == ["test_many[1] > sin", "test_many[1] > sin #2", "test_many[1] > sin #3"]
     assert len(set(names)) == 6
+
+
+UNITTEST = """
+    import unittest
+
+    class TestOld(unittest.TestCase):
+        def test_right(self):
+            gp.assert_gradients(Cube.apply, X)
+
+        def test_wrong(self):
+            gp.assert_gradients(wrong, X)
+"""
+
+
+def test_a_failure_of_unittest_is_said_once_and_plainly(run: Run) -> None:
+    result = run(UNITTEST)
+    result.assert_outcomes(passed=1, failed=1)
+    printed = result.stdout.str()
+    assert len(re.findall(r"^(?:E *)?WRONG  wrong: 1 of 1 blocks disagree", printed, re.MULTILINE)) == 1
+    assert "gradproof.errors" not in printed
+    assert "gradproof/check.py" not in printed
+    result.stdout.fnmatch_lines(["E*WRONG  wrong: 1 of 1 blocks disagree", "replay: pytest *::TestOld::test_wrong *"])
+
+
+SEARCH = """
+    @pytest.mark.parametrize("tries", [3, 8])
+    def test_search(tries):
+        results = [gp.check(lambda x: wrong(x) * k, X) for k in range(1, tries + 1)]
+        assert all(result.ok for result in results)
+"""
+
+
+def test_of_many_texts_the_last_is_shown(run: Run) -> None:
+    printed = run(SEARCH).stdout.str()
+    assert len(re.findall("^WRONG ", printed, re.MULTILINE)) == 3 + 1
+    assert "the last of 8 checks that are not right (a report holds all):\n" in printed
+
+
+def test_a_test_that_is_run_again_has_names_of_its_own(run: Run, pytester: pytest.Pytester) -> None:
+    pytester.makeconftest(
+        "import pytest\nfrom _pytest.runner import runtestprotocol\n\n"
+        "def pytest_runtest_protocol(item, nextitem):\n"
+        "    for _ in range(2):\n"
+        "        for report in runtestprotocol(item, nextitem=nextitem, log=False):\n"
+        "            item.ihook.pytest_runtest_logreport(report=report)\n"
+        "    return True\n"
+    )
+    run(FIXTURE, "--gradproof-json=report.json")
+    names = [one.name.partition("::")[2] for one in loads((pytester.path / "report.json").read_text()).results]
+    right, wrong = "test_right > Cube.apply", "test_wrong > wrong"
+    assert names == [right, f"{right} #2", wrong, f"{wrong} #2"]
+
+
+def test_listing_tests_leaves_an_old_report_alone(run: Run, pytester: pytest.Pytester) -> None:
+    run(FIXTURE, "--gradproof-json=report.json")
+    before = (pytester.path / "report.json").read_text()
+    run(FIXTURE, "--gradproof-json=report.json", "--co")
+    assert (pytester.path / "report.json").read_text() == before
+
+
+def test_two_reports_cannot_share_a_file(run: Run, pytester: pytest.Pytester) -> None:
+    result = run(FIXTURE, "--gradproof-json=report", f"--gradproof-html={pytester.path / 'report'}")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "two reports cannot both go to report; name another file" in result.stderr.str() + result.stdout.str()
+
+
+CONFTEST = """
+import pytest
+
+def pytest_addoption(parser):
+    parser.addoption("--factor", type=int, default=3)
+
+@pytest.fixture
+def factor(request):
+    return request.config.getoption("--factor")
+"""
+CHOSEN = """
+    def test_chosen(gradproof, factor):
+        gradproof.check(Cube.apply, (X, factor))
+"""
+
+
+def test_a_replay_runs_the_test_as_it_was_run(
+    pytester: pytest.Pytester, python: Callable[..., pytest.RunResult], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the options of the run, from its folder, and compared with the report."""
+    pytester.makeconftest(CONFTEST)
+    pytester.makeini("[pytest]\n")
+    folder = pytester.mkdir("sub")
+    pytester.makepyfile(**{"sub/test_sub": SUITE + CHOSEN})
+    monkeypatch.chdir(folder)
+    made = python(
+        "-m",
+        "pytest",
+        "-q",
+        "test_sub.py",
+        "--factor",
+        "6",
+        *PLUGIN,
+        "--gradproof-json=report.json",
+        "--junitxml=x.xml",
+    )
+    assert made.ret == 1
+    (stored,) = loads((folder / "report.json").read_text()).results
+    words = "pytest test_sub.py::test_chosen --rootdir=.. --factor 6 -p gradproof_pytest --gradproof-seed=0"
+    assert stored.source == f"cd {folder} && {words}"
+    made.stdout.fnmatch_lines([f"replay: {words}"])
+    monkeypatch.chdir(pytester.path)
+    again = python("-m", "gradproof", "replay", "sub/report.json::test_chosen")
+    assert (again.ret, again.outlines[-1]) == (1, "as in the report, which says WRONG")
+    text = (folder / "report.json").read_text().replace("--factor 6", "--factor 3")
+    (folder / "report.json").write_text(text)
+    other = python("-m", "gradproof", "replay", "sub/report.json::test_chosen")
+    other.assert_outcomes(passed=1)
+    assert (other.ret, other.outlines[-1]) == (1, "not as in the report, which says WRONG: the check is RIGHT now")
+    (folder / "report.json").write_text(text.replace("Cube.apply", "Square.apply"))
+    gone = python("-m", "gradproof", "replay", "sub/report.json::test_chosen")
+    missing = "the test made no check sub/test_sub.py::test_chosen > Square.apply"
+    assert (gone.ret, gone.outlines[-1]) == (1, f"not as in the report, which says WRONG: {missing}")
 
 
 def test_no_files_without_checks_and_no_word(run: Run, pytester: pytest.Pytester) -> None:

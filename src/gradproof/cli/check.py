@@ -24,6 +24,7 @@ from gradproof.sweep.child import GIB, Limits
 _FILE = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 _SECONDS = click.FloatRange(0, min_open=True)
 _GIB = click.FloatRange(0)
+_MOST_SECONDS = "Most processor seconds for one case (five times as many by the clock). Default: no limit."
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +50,11 @@ class Manner:
 @click.option("--modes", metavar="MODES", help="reverse, forward, or reverse,forward. Default: all that exist.")
 @click.option("--tolerance", metavar="T", help="Accepted relative deviation. Default: from the dtype.")
 @click.option("--budget", metavar="MOST", help="For each case: 200 (calls), 2.5s, or 200,2.5s.")
+@click.option("--randomness", metavar="HOW", help="reseed: every call gets the same random numbers. Default: detect.")
 @click.option("--seed", default="0", metavar="N", show_default=True, help="Of random numbers; random for a fresh one.")
 @click.option("--jobs", "-j", type=click.IntRange(1), default=1, metavar="N", help="Processes to run cases in.")
-@click.option("--seconds", type=_SECONDS, metavar="S", help="That one case may work. Default: no limit.")
-@click.option("--memory", type=_GIB, metavar="GIB", help="That one case may take. Default: no limit.")
+@click.option("--seconds", type=_SECONDS, metavar="S", help=_MOST_SECONDS)
+@click.option("--memory", type=_GIB, metavar="GIB", help="Most memory for one case, in GiB. Default: no limit.")
 @click.option("--fail-fast", "-x", is_flag=True, help="Stop at the first case that is wrong.")
 @click.option("--quiet", "-q", "detail", flag_value="quiet", help="Show only what is not right.")
 @click.option("--verbose", "-v", "detail", flag_value="full", help="Show everything about each case.")
@@ -83,7 +85,7 @@ def check(context: click.Context, /, targets: tuple[str, ...], **given: Any) -> 
     request = request_of(targets, given)
     manner = Manner(
         given["jobs"],
-        _limits(given["seconds"], given["memory"]),
+        limits_of(given["seconds"], given["memory"]),
         (Verdict.WRONG, Verdict.ERROR) if given["fail_fast"] else (),
         Detail(given["detail"] or "lines"),
         Files(given["json"], given["html"], given["junit"]),
@@ -91,7 +93,7 @@ def check(context: click.Context, /, targets: tuple[str, ...], **given: Any) -> 
     context.exit(carried_out(request, manner))
 
 
-def _limits(seconds: float | None, memory: float | None) -> Limits:
+def limits_of(seconds: float | None, memory: float | None) -> Limits:
     return replace(UNLIMITED, seconds=seconds or UNLIMITED.seconds, memory=int((memory or 0) * GIB))
 
 
@@ -99,19 +101,20 @@ def carried_out(request: Request, manner: Manner) -> int:
     """Run all cases; what was finished is shown and written, also after an interrupt. The exit status."""
     manner.files.prepare()
     started = time.perf_counter()
-    jobs = list(request.jobs())
     finished: list[Result] = []
     screen = console(manner.files.beside)
     interrupted = False
-    running = run(request, jobs, manner.workers, manner.limits)
-    try:
-        for result in shown(_kept(running, finished), len(jobs), manner.detail, screen):
-            if result.verdict in manner.last:
-                break
-    except KeyboardInterrupt:
-        interrupted = True
-    finally:
-        running.close()
+    with manner.files.alone():
+        jobs = list(request.jobs())
+        running = run(request, jobs, manner.workers, manner.limits)
+        try:
+            for result in shown(_kept(running, finished), len(jobs), manner.detail, screen):
+                if result.verdict in manner.last:
+                    break
+        except KeyboardInterrupt:
+            interrupted = True
+        finally:
+            running.close()
     report = Report(_in_order(finished, jobs), source=shlex.join(["gradproof", *sys.argv[1:]]))
     left = len(jobs) - len(finished)
     said = summary(report, time.perf_counter() - started) + (f"; {left} not run" if left else "")

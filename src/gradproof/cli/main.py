@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
 from typing import NoReturn
 
 import click
@@ -38,10 +41,25 @@ for command in (check, sweep, explain, show, replay, completion):
     gradproof.add_command(command)
 
 
+@contextlib.contextmanager
+def _terminable() -> Iterator[None]:
+    """SIGTERM, by which CI systems cancel, is an interrupt: what was finished is shown and written."""
+    before = signal.getsignal(signal.SIGTERM)
+    if threading.current_thread() is not threading.main_thread() or before is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """The entry point of the console script."""
     try:
-        status = gradproof.main(arguments, prog_name="gradproof", standalone_mode=False)
+        with _terminable():
+            status = gradproof.main(arguments, prog_name="gradproof", standalone_mode=False)
     except click.ClickException as refused:
         refused.show()
         status = refused.exit_code

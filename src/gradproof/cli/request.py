@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from gradproof.arrays import FRAMEWORKS, installed
-from gradproof.cases import Case
 from gradproof.cli.quick import Look
-from gradproof.cli.values import BUDGET, EFFORT, MODES, ORDER, SEED, TOLERANCE, Option
+from gradproof.cli.values import BUDGET, EFFORT, MODES, ORDER, RANDOMNESS, SEED, TOLERANCE, Option
 from gradproof.collect import Target
 from gradproof.errors import UsageError
 
@@ -19,7 +18,7 @@ Source = Target | Look
 # What `derivative=` may have; told here so that nothing is loaded for it.
 DERIVATIVES = ("jac", "grad", "vjp", "jvp", "hess", "hessp")
 # Of `gradproof.check`, by the same names.
-_OPTIONS: tuple[Option[Any], ...] = (ORDER, EFFORT, MODES, TOLERANCE, BUDGET)
+_OPTIONS: tuple[Option[Any], ...] = (ORDER, EFFORT, MODES, TOLERANCE, BUDGET, RANDOMNESS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +28,11 @@ class Job:
     source: Source
     name: str
 
-    def case(self) -> Case:
-        return next(case for case in self.source.cases() if case.name == self.name)
-
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Which cases, and how. `options` are those of `gradproof.check` that were given, `words` the same as they were
-    written; the others are the cases' own."""
+    """Which cases, and how. `options` are those of `gradproof.check` that were given (the others are the cases' own),
+    `words` the same as they were written, and the limits of a case."""
 
     sources: tuple[Source, ...]
     seed: int
@@ -108,5 +104,7 @@ def request_of(targets: tuple[str, ...], given: Mapping[str, Any]) -> Request:
     options = {option.name: option.value(text) for option, text in written.items()}
     if given.get("html") is not None:
         options["detail"] = "plots"  # the page draws what they record
-    words = tuple(word for option, text in written.items() for word in (f"--{option.name}", text))
+    limits = {name: f"{given[name]:.12g}" for name in ("seconds", "memory") if given[name] is not None}
+    said = {option.name: text for option, text in written.items()} | limits
+    words = tuple(word for name, text in said.items() for word in (f"--{name}", text))
     return Request(_sources(targets, given), SEED.value(given["seed"]), options, words)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+import shlex
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -13,16 +14,17 @@ from gradproof.cli.quick import Look
 from gradproof.cli.request import Job, Request, Source
 from gradproof.render.digest import digested
 from gradproof.result import Finding, Report, Result, Verdict
-from gradproof.sweep.child import Limits, Lost
+from gradproof.sweep.child import SLACK, Limits, Lost
 from gradproof.sweep.local import how
 from gradproof.sweep.pool import Pool
+from gradproof.sweep.row import Ending
 from gradproof.sweep.worker import Done, Started
 
 WORK = "gradproof.cli.running:work"
 # A case of the user's own may take as long and as much as it likes, unless they say otherwise.
 UNLIMITED = Limits(seconds=float("inf"), memory=0)
-# As a hint names them: budget=, tolerance=1e-3, effort='exhaustive'.
-_OPTION = re.compile(r"\b(order|effort|modes|tolerance|budget)=('?)([\w+-]*)\2")
+# As a hint names them: budget=, tolerance=1e-3, randomness='reseed'.
+_OPTION = re.compile(r"\b(order|effort|modes|tolerance|budget|randomness)=('?)([\w+-]*)\2")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +38,12 @@ class Task:
 def run(
     request: Request, jobs: Sequence[Job], workers: int = 1, limits: Limits = UNLIMITED
 ) -> Generator[Result, None, None]:
-    """Results as they come, in whatever order. Leaving early ends the processes. A limit needs a process to end."""
-    if limits == UNLIMITED and (workers == 1 or len(jobs) == 1):
+    """Results as they come, in whatever order. Leaving early ends the processes. Several processes, and one that has a
+    limit, are watched: what ends one of them is its case's result."""
+    if limits == UNLIMITED and workers == 1:
+        found = {source: _listed(source) for source in dict.fromkeys(job.source for job in jobs)}
         for job in jobs:
-            yield _result(request, job, job.case())
+            yield _result(request, job, found[job.source][job.name])
         return
     with Pool(WORK, workers, limits) as pool:
         for job in jobs:
@@ -48,7 +52,7 @@ def run(
             if isinstance(message, Result):
                 yield message
             elif isinstance(message, Lost):
-                yield _lost(task, how(message), message.seconds)
+                yield _lost(task, _how(message, limits), message.seconds)
             elif isinstance(message, Done) and message.trouble:
                 yield _lost(task, message.trouble.strip().rpartition("\n")[2], 0.0)
 
@@ -62,6 +66,11 @@ def work(task: Task) -> Iterator[Started | Result]:
 
 @functools.cache
 def _cases(source: Source) -> dict[str, Case]:
+    """Once for all tasks of a watched process, which outlives no change of the file."""
+    return _listed(source)
+
+
+def _listed(source: Source) -> dict[str, Case]:
     return {case.name: case for case in source.cases()}
 
 
@@ -86,6 +95,18 @@ def _advised(finding: Finding, request: Request, job: Job) -> Finding:
     return replace(finding, hint=hint, diagnosis=cause and replace(cause, hint=_OPTION.sub(option, cause.hint)))
 
 
+def _how(lost: Lost, limits: Limits) -> str:
+    if lost.ending is Ending.TOO_LONG and lost.label is not None:
+        clock = SLACK * limits.seconds
+        over = f"over the limit of --seconds {limits.seconds:g} (processor) or {clock:g} s (clock)"
+        return f"stopped after {lost.seconds:.0f} s: {over}"
+    return how(lost)
+
+
 def _lost(task: Task, sentence: str, seconds: float) -> Result:
-    lost = failed(task.job.name, sentence, task.request.seed, task.request.options, seconds)
-    return replace(lost, source=task.request.command(task.job))
+    request, job = task.request, task.job
+    # Watched again, or it would end whoever replays it.
+    command = replace(request, words=(*request.words, "--jobs", "2")).command(job)
+    alone = shlex.join(["gradproof", "check", *job.source.words(job.name), "--seconds", "60"])
+    lost = failed(job.name, sentence, request.seed, request.options, seconds, f"Run it alone: {alone}")
+    return replace(lost, source=command)

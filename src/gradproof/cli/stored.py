@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import shlex
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import click
 
-from gradproof.cli.check import check
+from gradproof.cli.check import check, limits_of
 from gradproof.cli.display import console, summary, whole
 from gradproof.cli.request import request_of
 from gradproof.cli.running import run
-from gradproof.cli.status import status
+from gradproof.cli.status import WRONG, status
 from gradproof.cli.sweep import remade
 from gradproof.errors import UsageError
 from gradproof.render import json
 from gradproof.render.files import Files
 from gradproof.render.text import headline
 from gradproof.result import Report, Result, Verdict
+from gradproof.testrun import parted
 
 _AGAIN = (["gradproof", "check"], ["gradproof", "sweep"])
 _FILE = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
@@ -51,7 +52,8 @@ def show(report: str, *, verbose: bool, html: Path | None, junit: Path | None) -
     if len(chosen) > 1:
         screen.print(summary(Report(chosen), seconds), markup=False)
     screen.print(", ".join(f"{name} {value}" for name, value in stored.environment), markup=False, style="dim")
-    for path in files.write(Report(chosen, stored.environment)):
+    source = stored.source if chosen == stored.results else ""
+    for path in files.write(Report(chosen, stored.environment, source)):
         screen.print(f"wrote {path}", markup=False)
 
 
@@ -70,7 +72,7 @@ def replay(context: click.Context, /, report: str) -> None:
     if len(chosen) != 1:
         raise UsageError(_choose(report.partition("::")[0], "replay one of", chosen))
     before = chosen[0]
-    words = shlex.split(before.source)
+    folder, words = parted(before.source)
     if words[:1] != ["pytest"] and words[:2] not in _AGAIN:
         raise UsageError(
             f"{before.name} does not say how it was obtained, as those of gradproof check, gradproof sweep and pytest "
@@ -78,8 +80,7 @@ def replay(context: click.Context, /, report: str) -> None:
         )
     click.echo(f"again: {before.source}")
     if words[:1] == ["pytest"]:
-        command = [sys.executable, "-m", *words]
-        context.exit(subprocess.run(command, check=False).returncode)  # noqa: S603  the test that was asked for
+        context.exit(_tested(before, folder, words[1:]))
     after = remade(words[2:]) if words[1] == "sweep" else _checked(words[2:])
     screen = console()
     screen.print(whole(after, screen))
@@ -88,10 +89,31 @@ def replay(context: click.Context, /, report: str) -> None:
     context.exit(status(Report((after,))))
 
 
+def _tested(before: Result, folder: Path | None, words: list[str]) -> int:
+    """By pytest, where the run was started if that folder is here. The status is pytest's; 1 if it is 0 but the verdict
+    is not that of the report: a test that passes because it ran otherwise says nothing of the mistake."""
+    if folder is not None and not folder.is_dir():
+        click.echo(f"there is no folder {folder}; the test is looked for in {Path.cwd()}")
+        folder = None
+    with tempfile.TemporaryDirectory() as place:
+        report = Path(place) / "report.json"
+        command = [sys.executable, "-m", "pytest", *words, f"--gradproof-json={report}", "--gradproof-html="]
+        status = subprocess.run(command, check=False, cwd=folder).returncode  # noqa: S603  the test that was asked for
+        made = json.loads(report.read_text("utf-8")).results if report.is_file() else ()
+    after = next((result.verdict for result in made if result.name == before.name), None)
+    if after is before.verdict:
+        click.echo(f"as in the report, which says {before.verdict}")
+        return status
+    now = f"the check is {after} now" if after is not None else f"the test made no check {before.name}"
+    click.echo(f"not as in the report, which says {before.verdict}: {now}")
+    return status or WRONG
+
+
 def _checked(words: list[str]) -> Result:
     given = check.make_context("check", words).params
     request = request_of(given.pop("targets"), given)
-    (after,) = run(request, list(request.jobs()))
+    limits = limits_of(given["seconds"], given["memory"])
+    (after,) = run(request, list(request.jobs()), given["jobs"], limits)
     return after
 
 

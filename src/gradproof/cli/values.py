@@ -73,6 +73,7 @@ EFFORT = Option("effort", _effort, "auto, exhaustive, or a number of probes: --e
 MODES = Option("modes", _modes, "reverse, forward, or reverse,forward (functions of JAX have linearize too)")
 TOLERANCE = Option("tolerance", lambda text: float(_valid("tolerance", float(text))), "1e-4 (relative, and >= 0)")
 BUDGET = Option("budget", _budget, "200 (calls), 2.5s, or 200,2.5s")
+RANDOMNESS = Option("randomness", lambda text: str(_valid("randomness", text)), "detect, or --randomness reseed")
 SEED = Option("seed", _seed, "7, or --seed random")
 NAMED_CONTRACTS = Option("contracts", _contracts, f"all, none, or some of {','.join(CONTRACTS)}")
 SHARD = Option("shard", filters.shard, "3/8 for the third of eight")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -29,12 +32,33 @@ class Files:
         """Where people are told of the run: not between the lines of a report."""
         return sys.stderr if STANDARD_OUTPUT in (self.json, self.html, self.junit) else sys.stdout
 
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """Where a report goes to standard output, all that is printed meanwhile goes to standard error, also by what
+        does not ask Python."""
+        if self.beside is sys.stdout:
+            yield
+            return
+        sys.stdout.flush()
+        kept = os.dup(1)
+        os.dup2(2, 1)
+        try:
+            with contextlib.redirect_stdout(sys.stderr):
+                yield
+        finally:
+            sys.stderr.flush()
+            sys.stdout.flush()
+            os.dup2(kept, 1)
+            os.close(kept)
+
     def prepare(self) -> None:
         """Find out before a long run what would fail after it."""
         named = [path for path in (self.json, self.html, self.junit) if path is not None]
         if named.count(STANDARD_OUTPUT) > 1:
             raise UsageError("two reports cannot both go to standard output; write - for one, and a file for the other")
         for path in named:
+            if [other.resolve() for other in named].count(path.resolve()) > 1:
+                raise UsageError(f"two reports cannot both go to {path}; name another file for one of them")
             if path.is_dir():
                 raise UsageError(f"{path} is a folder; name a file in it, such as {path / 'report'}")
             if path != STANDARD_OUTPUT:

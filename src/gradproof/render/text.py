@@ -92,12 +92,16 @@ def summary(result: Result) -> str:
     }
     uncounted = {
         Verdict.RIGHT: "nothing to compare",
-        Verdict.UNSUPPORTED: "no derivative to check",
+        Verdict.UNSUPPORTED: "skipped" if _was_skipped(result) else "no derivative to check",
         Verdict.UNDECIDED: "cannot be told",
         Verdict.WRONG: _uncounted(result),
         Verdict.ERROR: "could not be checked",
     }
     return (counted if behind else uncounted).get(result.verdict, uncounted[result.verdict])
+
+
+def _was_skipped(result: Result) -> bool:
+    return any(finding.code == "skipped" for finding in result.findings)
 
 
 def _uncounted(result: Result) -> str:
