@@ -8,6 +8,7 @@ import pytest
 
 from gradproof.result import Verdict
 from gradproof.sweep import sweep
+from gradproof.sweep.catalogues import known_as
 from gradproof.sweep.row import Ending, Row
 from gradproof.sweep.run import Sweep
 
@@ -22,7 +23,7 @@ def swept() -> Sweep:
 
 
 def row(swept: Sweep, case: str) -> Row:
-    (found,) = [each for each in swept.rows() if each.item.key.case in (case, str(CATALOGUES / case))]
+    (found,) = [each for each in swept.rows() if each.item.key.case in (case, known_as(str(CATALOGUES / case)))]
     return found
 
 

@@ -12,6 +12,7 @@ import gradproof
 from gradproof.errors import UsageError
 from gradproof.result import Verdict
 from gradproof.sweep import sweep
+from gradproof.sweep.catalogues import known_as
 from gradproof.sweep.row import Key, Row
 from gradproof.sweep.store import Store
 
@@ -106,5 +107,5 @@ def test_a_file_that_is_no_store_is_refused(tmp_path: Path) -> None:
 
 def test_the_public_name_sweeps() -> None:
     swept = gradproof.sweep(PLAIN, jobs=1, ops="neg")
-    assert [(row.item.key, row.verdict) for row in swept.rows()] == [(Key(PLAIN, "neg/a", 0), Verdict.RIGHT)]
+    assert [(row.item.key, row.verdict) for row in swept.rows()] == [(Key(known_as(PLAIN), "neg/a", 0), Verdict.RIGHT)]
     assert swept.verdict is Verdict.RIGHT

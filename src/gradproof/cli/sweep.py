@@ -170,6 +170,8 @@ def diff(context: click.Context, old: Path, new: Path) -> None:
             raise UsageError(f"{empty} is not the store of a sweep; write gradproof sweep diff old.db new.db")
         found = difference(before.rows(), after.rows())
     screen = console()
+    for now, was in found.moved:
+        screen.print(f"{now} is compared with {was}", markup=False)
     for table in tables(found):
         screen.print(table)
     if not found.changes:

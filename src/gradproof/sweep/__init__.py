@@ -66,7 +66,7 @@ def sweep(
 
     selection = Selection(filters.words(ops), filters.words(dtype), filters.words(device))
     plan = Plan(
-        filters.words(catalogue),
+        tuple(dict.fromkeys(map(catalogues.known_as, filters.words(catalogue)))),
         filters.Filter(selection, filters.orders(order), filters.shard(shard), limit, case or ""),
         Terms(filters.words(modes) or None, effort, tolerance, filters.words(contracts) or None, seed),
     )
