@@ -13,11 +13,14 @@ from gradproof.errors import UsageError
 from gradproof.result import Verdict
 from gradproof.sweep import sweep
 from gradproof.sweep.catalogues import known_as
+from gradproof.sweep.home import Home
+from gradproof.sweep.plan import Plan
 from gradproof.sweep.row import Key, Row
 from gradproof.sweep.store import Store
 
 PLAIN = str(Path(__file__).parent / "catalogues" / "plain.py")
 COUNT = 25
+HOME = Home("/", (), ())
 
 
 def content(store: Store) -> list[tuple[object, ...]]:
@@ -85,15 +88,13 @@ def test_rows_of_a_file_that_has_changed_do_not_pass_for_new_ones(tmp_path: Path
 
 
 def test_one_sweep_at_a_time(tmp_path: Path) -> None:
-    from gradproof.sweep.plan import Plan
-
     path = tmp_path / "sweep.db"
     first, second = Store(path), Store(path)
-    first.begin(Plan(("x",)), {})
+    first.begin(Plan(("x",)), HOME)
     with pytest.raises(UsageError, match="another sweep is writing"):
-        second.begin(Plan(("x",)), {})
+        second.begin(Plan(("x",)), HOME)
     first.release()
-    second.begin(Plan(("x",)), {})
+    second.begin(Plan(("x",)), HOME)
     second.close()
     assert [file.name for file in tmp_path.iterdir() if "lock" in file.name] == []
 

@@ -145,6 +145,8 @@ def _told(left: Sweep, files: Files) -> int:
     counts = ", ".join(f"{summary.counts[verdict]:,} {verdict.value}" for verdict in Verdict if summary.counts[verdict])
     now = f"{progress.done:,} of them now, in {clock(progress.seconds)}"
     total = summary.counts.total()
+    if progress.earlier:
+        screen.print(f"{progress.earlier:,} result{'s' * (progress.earlier != 1)} of an earlier run", markup=False)
     screen.print(f"{total:,} check{'s' * (total != 1)}: {counts or 'none'}; {now}", markup=False)
     if not summary.counts:
         screen.print("no case was chosen; see --ops, --dtype, --device, --case, --limit and --shard", markup=False)

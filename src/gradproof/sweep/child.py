@@ -60,7 +60,7 @@ class Lost:
 class Child:
     """A process that does `work` on one task after the other."""
 
-    def __init__(self, work: str, limits: Limits) -> None:
+    def __init__(self, work: str, limits: Limits, folder: Path = Path()) -> None:
         self.limits = limits
         self.task: Any = None
         self.label: Hashable = None
@@ -70,6 +70,7 @@ class Child:
         self.process = subprocess.Popen(  # noqa: S603 - our own interpreter
             [sys.executable, "-c", BOOT, str(theirs.fileno()), repr(sys.path)],
             pass_fds=[theirs.fileno()],
+            cwd=folder,
             stdin=subprocess.DEVNULL,
             stdout=self._output,
             stderr=self._output,

@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 import sqlite3
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import IO, Self
@@ -15,9 +15,9 @@ from gradproof.errors import UsageError
 from gradproof.result import Report, Verdict
 from gradproof.sweep import kept
 from gradproof.sweep.again import again
+from gradproof.sweep.home import Home, other_source
 from gradproof.sweep.plan import Plan, Terms
 from gradproof.sweep.row import Ending, Key, Row, row_from
-from gradproof.sweep.versions import source_digests
 
 FORMAT = 1
 _SCHEMA = """
@@ -43,17 +43,15 @@ class Store:
         self._lock: IO[bytes] | None = None
         self._database = opened(path, _SCHEMA)
 
-    def begin(self, plan: Plan, versions: Mapping[str, str]) -> None:
+    def begin(self, plan: Plan, home: Home) -> None:
         """Make the store this sweep's own, or go on with it. Rows that were made in another way do not mix."""
         self._claim()
-        facts = {"format": str(FORMAT), "terms": json.dumps(asdict(plan.terms)), "versions": json.dumps(dict(versions))}
-        sources = {f"source of {name}": digest for name, digest in source_digests(plan.catalogues).items()}
+        facts = {"format": str(FORMAT), "terms": json.dumps(asdict(plan.terms))} | home.facts()
         before = self.facts()
-        for name, value in (facts | sources).items():
+        for name, value in facts.items():
             if before.get(name, value) != value:
-                what = f"other {name}: {_change(before[name], value)}" if name in facts else f"another {name}"
+                what = differing(name, before[name], value)
                 raise UsageError(f"{self.path} was made with {what}; name another file: --store new.db")
-        facts |= sources
         with self._database:
             self._database.executemany("INSERT OR REPLACE INTO facts VALUES (?, ?)", facts.items())
             # A catalogue that could not be read is read again.
@@ -126,6 +124,13 @@ class Store:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def differing(name: str, before: str, now: str) -> str:
+    """A fact that is not as it was, in words."""
+    if name.startswith("source of "):
+        return other_source(name.removeprefix("source of "), json.loads(before), json.loads(now))
+    return f"other {name}: {_change(before, now)}"
 
 
 def _change(before: str, now: str) -> str:
