@@ -67,6 +67,7 @@ def sweep() -> None:
 @click.option("--jobs", "-j", type=click.IntRange(1), metavar="N", help="Processes. Default: one for each core.")
 @click.option("--scheduler", metavar="ADDRESS", help="Run on the Dask cluster of this scheduler, tcp://host:8786.")
 @click.option("--store", type=_NEW_STORE, help="Where rows go as they come, and where they are found again.")
+@click.option("--retry", metavar="NAMES", help="Rows of the store to make again: error, wrong, too-long, crashed,...")
 @click.option("--seconds", type=_SECONDS, default=120.0, show_default=True, help="That one case may work.")
 @click.option("--memory", type=_GIB, default=4.0, show_default=True, help="GiB for one case; 0: no limit.")
 @click.option("--json", type=_FILE, help="Write the report as JSON (for show, replay and scripts).")

@@ -22,6 +22,8 @@ from gradproof.sweep.worker import PAGE, Done, Hello, Started
 GIB = 2**30
 # What a loaded framework takes, on top of what a case may.
 OWN_MEMORY = 3 * GIB
+# The signals of whoever has something against a process: an administrator, a batch system, a system without memory.
+FROM_OUTSIDE = ("SIGKILL", "SIGTERM", "SIGHUP", "SIGINT")
 SHOWN_OUTPUT = 4000
 LOOK = 0.3  # seconds between two looks at its memory and time
 # On a busy machine a case may take this many times its seconds by the clock; so may one that waits and does nothing.
@@ -160,6 +162,7 @@ class Child:
                 self.process.wait(timeout=5)
         code = {Ending.TOO_LONG: "timeout", Ending.TOO_MUCH_MEMORY: "memory"}.get(ending)
         label = self.label
+        ours = self.process.poll() is None
         self.stop()
         output = self._shown()
         self._output.close()
@@ -167,6 +170,8 @@ class Child:
             code = _cause(self.process.returncode)
         if "std::bad_alloc" in output:
             ending, code = Ending.TOO_MUCH_MEMORY, "memory"
+        elif not ours and code in FROM_OUTSIDE:
+            ending = Ending.KILLED
         return Lost(label, ending, code, seconds, processor, output)
 
     def _shown(self) -> str:

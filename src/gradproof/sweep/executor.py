@@ -76,7 +76,7 @@ def _rows_of(future: Future[list[Row]], chunk: Chunk) -> list[Row]:
         raise
     except Exception as raised:  # noqa: BLE001 - the executor's own kinds of loss
         sentence = f"the executor lost it: {type(raised).__name__}: {str(raised)[:300]}"
-        return [lost_row(item, chunk.terms, Ending.CRASHED, "lost", sentence, 0.0) for item in chunk.items]
+        return [lost_row(item, chunk.terms, Ending.KILLED, "lost", sentence, 0.0) for item in chunk.items]
 
 
 _local = threading.local()

@@ -10,7 +10,7 @@ from gradproof.sweep.child import Limits, Lost
 from gradproof.sweep.judge import lost_row
 from gradproof.sweep.plan import Plan, Terms
 from gradproof.sweep.pool import Pool
-from gradproof.sweep.row import Ending, Item, Key, Row
+from gradproof.sweep.row import PASSING, Ending, Item, Key, Row
 from gradproof.sweep.work import WORK, Chunk, Listing
 from gradproof.sweep.worker import Done
 
@@ -99,7 +99,8 @@ def left_over(task: Chunk, lost: Lost, done: Collection[Key]) -> tuple[Row | Non
     culprit = next((item for item in pending if item.key == lost.label), pending[0] if pending else None)
     if culprit is None:
         return None, replace(task, items=())
-    row = lost_row(culprit, task.terms, lost.ending, lost.code, how(lost), lost.seconds, lost.output)
+    again = "; the same command tries it again" if lost.ending in PASSING else ""
+    row = lost_row(culprit, task.terms, lost.ending, lost.code, how(lost) + again, lost.seconds, lost.output)
     rest = tuple(item for item in pending if item is not culprit)
     return replace(row, processor=lost.processor), replace(task, items=rest)
 
@@ -109,6 +110,8 @@ def how(lost: Lost) -> str:
         return f"no answer within its time; given up after {lost.seconds:.0f} s"
     if lost.ending is Ending.TOO_MUCH_MEMORY:
         return "it took more memory than it may"
+    if lost.ending is Ending.KILLED:
+        return f"the process was killed from outside ({lost.code}), perhaps for want of memory"
     if lost.ending is Ending.RAISED:
         return f"the worker failed: {lost.output.strip().rpartition(chr(10))[2]}"
     said = [line for line in lost.output.strip().splitlines() if line.strip()]

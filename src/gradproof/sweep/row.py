@@ -32,7 +32,8 @@ class Item:
 
 
 class Ending(enum.Enum):
-    """How a check ended. All but the first two are the ends of the process that ran it."""
+    """How a check ended. NOT_FOUND: it was listed, but the worker could not load it. KILLED: its process was ended from
+    outside, by nobody knows whom."""
 
     FINISHED = "finished"
     RAISED = "raised"
@@ -40,9 +41,15 @@ class Ending(enum.Enum):
     TOO_LONG = "too long"
     TOO_MUCH_MEMORY = "too much memory"
     NOT_LISTED = "not listed"
+    NOT_FOUND = "not found"
+    KILLED = "killed"
 
     def __str__(self) -> str:
         return self.value
+
+
+# These say nothing of the case: the next run tries again.
+PASSING = (Ending.NOT_LISTED, Ending.NOT_FOUND, Ending.KILLED)
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,7 +69,7 @@ def swept(
         stack.callback(opened.release)
         home = Home.of(plan)
         opened.begin(plan, home)
-        finished = opened.finished()
+        finished = opened.finished(plan.retry)
         if executor is not None:
             source = executors.rows(plan, finished, executor, means.limits, home)
         else:

@@ -17,7 +17,7 @@ from gradproof.sweep import kept
 from gradproof.sweep.again import again
 from gradproof.sweep.home import Home, other_source
 from gradproof.sweep.plan import Plan, Terms
-from gradproof.sweep.row import Ending, Key, Row, row_from
+from gradproof.sweep.row import PASSING, Ending, Key, Row, row_from
 
 FORMAT = 1
 _SCHEMA = """
@@ -94,9 +94,12 @@ class Store:
             marks = ",".join("?" * _COLUMNS)
             self._database.execute(f"INSERT OR REPLACE INTO rows VALUES ({marks})", row.plain())  # noqa: S608
 
-    def finished(self) -> dict[Key, Verdict]:
-        query = 'SELECT catalogue, "case", "order", verdict FROM rows'
-        return {Key(*key): Verdict(verdict) for *key, verdict in self._database.execute(query)}
+    def finished(self, retry: Collection[str] = ()) -> dict[Key, Verdict]:
+        """Without those that say nothing of their case, and those of these verdicts and endings."""
+        query = 'SELECT catalogue, "case", "order", verdict, ending FROM rows'
+        again = {*retry, *(ending.value for ending in PASSING)}
+        rows = self._database.execute(query)
+        return {Key(*key): Verdict(verdict) for *key, verdict, ending in rows if not {verdict, ending} & again}
 
     def rows(self) -> Iterator[Row]:
         """In the order of their names, without the results, which are most of the file."""
