@@ -440,7 +440,7 @@ def test_a_case_beyond_its_limits_is_ended_and_the_others_go_on(command: Command
     ran = command("check", "greedy.py::hangs", "greedy.py::right", "--seconds", "1", "--json", "report.json")
     assert ran.status == 1
     hangs, right = stored().results
-    assert hangs.findings[0].sentence.startswith("no answer within its time; given up after ")
+    assert hangs.findings[0].sentence.startswith("stopped after ")
     assert (hangs.verdict, right.verdict) == (Verdict.ERROR, Verdict.RIGHT)
 
 
