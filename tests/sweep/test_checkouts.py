@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import pytest
 from click.testing import CliRunner
@@ -53,6 +54,21 @@ def test_the_mistakes_of_another_checkout_are_seen(folder: Path) -> None:
     assert "gone" not in worse.output
     better = CliRunner().invoke(gradproof, ["sweep", "diff", "two.db", "one.db"])
     assert (better.exit_code, "became right: 2" in better.output) == (0, True)
+
+
+def test_two_catalogues_with_the_same_names_are_told_apart(folder: Path) -> None:
+    files = ["--json", "both.json", "--junit", "both.xml"]
+    both = CliRunner().invoke(gradproof, ["sweep", "one/rules.py", "two/rules.py", "--jobs", "1", *files])
+    assert both.exit_code == 1
+    assert "two/rules.py" in both.output.partition("Not right")[2]
+    cases = [one.attrib for one in ET.parse(folder / "both.xml").iter("testcase")]
+    assert len({(one["classname"], one["name"]) for one in cases}) == 8
+    assert (cases[0]["classname"], cases[0]["name"]) == ("one.rules", "power[n=2]")
+    for name, status in (("one", 0), ("two", 1)):
+        shown = CliRunner().invoke(gradproof, ["replay", f"both.json::{name}/rules.py::power[n=2]"])
+        assert shown.exit_code == status, shown.output
+    alone = sweep("one/rules.py", jobs=1).report()
+    assert [result.name for result in alone.results] == ["power[n=2]", "power[n=8]", "sine[n=1]", "sine[n=2]"]
 
 
 @pytest.mark.parametrize(

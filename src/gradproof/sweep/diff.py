@@ -146,13 +146,14 @@ def tables(found: Difference) -> Iterator[Table]:
     from rich.table import Table
     from rich.text import Text
 
+    catalogues = {change.row.item.key.catalogue for change in found.changes}
     for kind in KINDS:
         changes = found.of(kind)
         if not changes:
             continue
         table = Table(title=f"{kind}: {len(changes):,}", title_justify="left", show_header=False)
         for change in changes[:LISTED]:
-            table.add_row(Text(str(change.row.item.key)), Text(change.words(), overflow="fold"))
+            table.add_row(Text(change.row.item.key.among(catalogues)), Text(change.words(), overflow="fold"))
         if len(changes) > LISTED:
             table.add_row(f"... and {len(changes) - LISTED:,} more", "")
         yield table

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,10 @@ class Key:
 
     def __str__(self) -> str:
         return f"{self.case}, order {self.order}" if self.order else self.case
+
+    def among(self, catalogues: Collection[str]) -> str:
+        """With its catalogue, where there are several: two of them may well have cases of the same name."""
+        return str(self) if len(catalogues) < 2 or self.case == self.catalogue else f"{self.catalogue}::{self}"
 
 
 @dataclass(frozen=True, slots=True)

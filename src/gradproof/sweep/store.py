@@ -115,8 +115,12 @@ class Store:
         facts = self.facts()
         terms = Terms.stored(facts.get("terms", "{}"))
         rows = (row for row in self.whole_rows() if row.item.key in chosen and row.verdict in (verdicts or Verdict))
-        results = tuple(replace(kept.loads(row.result), source=again(row, terms)) for row in rows)
-        return Report(results, tuple(json.loads(facts.get("versions", "{}")).items()))
+        catalogues = {key.catalogue for key in chosen}
+        results = (
+            replace(kept.loads(row.result), name=row.item.key.among(catalogues), source=again(row, terms))
+            for row in rows
+        )
+        return Report(tuple(results), tuple(json.loads(facts.get("versions", "{}")).items()))
 
     def close(self) -> None:
         self._database.close()
