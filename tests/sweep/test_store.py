@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 import gradproof
+from gradproof.cli.main import gradproof as command_line
 from gradproof.errors import UsageError
 from gradproof.result import Verdict
 from gradproof.sweep import sweep
 from gradproof.sweep.catalogues import known_as
+from gradproof.sweep.database import opened_to_read
 from gradproof.sweep.home import Home
 from gradproof.sweep.plan import Plan
 from gradproof.sweep.row import Key, Row
@@ -104,6 +108,54 @@ def test_a_file_that_is_no_store_is_refused(tmp_path: Path) -> None:
     path.write_text("this is not a database, but a long enough text to be taken for one" * 20)
     with pytest.raises(UsageError, match="name another one"):
         Store(path)
+
+
+def damaged(path: Path) -> Path:
+    """The first pages, which say that it is a database with these tables, are whole."""
+    with path.open("r+b") as file:
+        file.seek(3 * 4096)
+        file.write(b"\xff" * (path.stat().st_size - 3 * 4096))
+    return path
+
+
+def test_a_damaged_store_is_told_and_is_no_verdict(tmp_path: Path) -> None:
+    whole, other = tmp_path / "whole.db", tmp_path / "damaged.db"
+    for path in (whole, other):
+        sweep(PLAIN, jobs=1, store=path).store.close()
+    damaged(other)
+    for words in (["diff", str(other), str(whole)], ["diff", str(whole), str(other)], [PLAIN, "--store", str(other)]):
+        done = CliRunner().invoke(command_line, ["sweep", *words])
+        assert isinstance(done.exception, UsageError)  # status 2
+        assert re.search(r"damaged\.db is (damaged or cannot be written|not a file of rows) \(", str(done.exception))
+    with sqlite3.connect(whole) as database:
+        database.execute("UPDATE rows SET verdict = 'maybe' WHERE \"case\" = 'neg/a'")
+    with pytest.raises(
+        UsageError, match=r"whole\.db has a row that is not understood \('maybe' is not a valid Verdict"
+    ):
+        list(Store(whole).rows())
+
+
+def test_nothing_is_written_into_what_is_only_read_nor_into_what_is_another_database(tmp_path: Path) -> None:
+    foreign, store = tmp_path / "foreign.db", tmp_path / "store.db"
+    with sqlite3.connect(foreign) as database:
+        database.execute("CREATE TABLE mine (x)")
+    sweep(PLAIN, jobs=1, ops="neg", store=store).store.close()
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    for words in (["diff", str(foreign), str(store)], ["diff", str(store), str(foreign)]):
+        done = CliRunner().invoke(command_line, ["sweep", *words])
+        assert "foreign.db is not the store of a sweep" in str(done.exception)
+    with pytest.raises(UsageError, match=r"foreign\.db is a database of something else \(it has mine\)"):
+        sweep(PLAIN, jobs=1, store=foreign)
+    assert CliRunner().invoke(command_line, ["sweep", "diff", str(store), str(store)]).exit_code == 0
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_store_that_is_being_written_to_can_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    writing = sweep(PLAIN, jobs=1, ops="neg", store=path).store
+    with Store(path, opened_to_read) as reading:
+        assert len(list(reading.rows())) == 1
+    writing.close()
 
 
 def test_the_public_name_sweeps() -> None:

@@ -164,10 +164,11 @@ def _told(left: Sweep, files: Files) -> int:
 @click.pass_context
 def diff(context: click.Context, old: Path, new: Path) -> None:
     """What became wrong or right, slower, or less exact from OLD to NEW. Status 1: something became wrong."""
+    from gradproof.sweep.database import opened_to_read
     from gradproof.sweep.diff import difference, tables
     from gradproof.sweep.store import Store
 
-    with Store(old) as before, Store(new) as after:
+    with Store(old, opened_to_read) as before, Store(new, opened_to_read) as after:
         if not before.facts() or not after.facts():
             empty = old if not before.facts() else new
             raise UsageError(f"{empty} is not the store of a sweep; write gradproof sweep diff old.db new.db")

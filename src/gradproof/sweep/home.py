@@ -22,7 +22,7 @@ from gradproof.sweep.versions import installed
 
 Pairs = tuple[tuple[str, str], ...]
 # Login nodes and workers of a cluster rarely have the same kernel; it does not compute.
-_NOT_COMPARED = "platform"
+NOT_COMPARED = "platform"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Home:
 @lru_cache(maxsize=8)
 def _differences(home: Home) -> list[str]:
     there, here = dict(home.versions), installed()
-    names = [name for name in {**there, **here} if name != _NOT_COMPARED]
+    names = [name for name in {**there, **here} if name != NOT_COMPARED]
     differences = [change(name, there, here) for name in names if there.get(name) != here.get(name)]
     folder = home.found()
     for catalogue, digests in home.sources:
