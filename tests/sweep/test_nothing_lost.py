@@ -84,6 +84,29 @@ def test_each_of_two_runs_of_a_first_check_has_its_own_time(monkeypatch: pytest.
     assert messages[0] == messages[1] == Started(items[0].key)
 
 
+def test_two_cases_of_one_name_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "twins.py").write_text(TWINS)
+    swept = sweep(str(tmp_path / "twins.py"), jobs=1)
+    assert swept.verdict is Verdict.ERROR
+    said = [row.message for row in swept.rows() if row.ending is Ending.NOT_LISTED]
+    assert len(said) == 1
+    assert "twins.py has two cases named 'twin'; give one another name" in said[0]
+    (tmp_path / "twins.py").write_text(TWINS.replace('Case("twin", make(2))', 'Case("other", make(2))'))
+    assert sweep(str(tmp_path / "twins.py"), jobs=1).progress.counts == {Verdict.RIGHT: 2, Verdict.WRONG: 1}
+
+
+TWINS = """
+import numpy as np
+from gradproof import Call, Case
+
+def make(slope):
+    jac = {"jac": lambda x: slope * np.diag(np.cos(x))}
+    return lambda seed: Call(np.sin, (np.ones(2),), {}, {"derivative": jac})
+
+CASES = [Case("single", make(1)), Case("twin", make(1)), Case("twin", make(2))]
+"""
+
+
 @pytest.mark.slow
 def test_a_case_within_its_time_is_not_too_long_for_being_the_first(tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text(SLOW)
