@@ -22,6 +22,8 @@ class Shard:
     count: int = 1
 
     def __post_init__(self) -> None:
+        if self.count < 1:
+            raise UsageError(f"there is no shard {self}; write 3/8 for the third of eight")
         if not 1 <= self.number <= self.count:
             raise UsageError(f"there is no shard {self}; write 1/{self.count} to {self.count}/{self.count}")
 
