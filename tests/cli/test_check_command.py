@@ -192,7 +192,7 @@ BAD_VALUES = [
     ("check", "--randomness never", "write --randomness detect, or --randomness reseed"),
     ("sweep", "--tolerance -1", "write --tolerance 1e-4"),
     ("sweep", "--contracts linea", "write --contracts all, none, or some of linear,adjoint,"),
-    ("sweep", "--shard 9/8", "write --shard 3/8 for the third of eight"),
+    ("sweep", "--shard 9of8", "write --shard 3/8 for the third of eight"),
     ("sweep", "--shard third", "write --shard 3/8 for the third of eight"),
     ("sweep", "--seed x", "write --seed 7, or --seed random"),
 ]

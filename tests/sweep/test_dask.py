@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,9 @@ from pathlib import Path
 import pytest
 from test_store import content
 
+import gradproof
 from gradproof.errors import UsageError
+from gradproof.result import Verdict
 from gradproof.sweep import dask, sweep
 from gradproof.sweep.progress import Progress
 
@@ -33,14 +36,16 @@ class Cluster:
 
 
 @contextmanager
-def cluster(folder: Path, seconds: str = "0") -> Iterator[Cluster]:
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "PLAIN_SECONDS": seconds}
+def cluster(folder: Path, seconds: str = "0", paths: Sequence[str] = ("", "")) -> Iterator[Cluster]:
+    """`paths`: where each worker looks for modules first."""
+    environment = os.environ | {"PLAIN_SECONDS": seconds}
     file = folder / "scheduler.json"
     with ExitStack() as stack:
 
-        def start(*words: str) -> subprocess.Popen[bytes]:
+        def start(*words: str, first: str = "") -> subprocess.Popen[bytes]:
             command = [sys.executable, "-m", "distributed.cli.dask_" + words[0], *words[1:]]
-            process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            given = environment | {"PYTHONPATH": os.pathsep.join(filter(None, [first, *sys.path]))}
+            process = subprocess.Popen(command, env=given, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             stack.callback(process.wait)
             stack.callback(process.kill)
             return process
@@ -49,8 +54,8 @@ def cluster(folder: Path, seconds: str = "0") -> Iterator[Cluster]:
               "--no-dashboard", "--scheduler-file", str(file))  # fmt: skip
         workers = [
             start("worker", "--scheduler-file", str(file), "--no-nanny", "--nthreads", "1", "--no-dashboard",
-                  "--local-directory", str(folder / f"worker{k}"))
-            for k in range(2)
+                  "--local-directory", str(folder / f"worker{k}"), first=first)
+            for k, first in enumerate(paths)
         ]  # fmt: skip
         yield Cluster(_address(file), workers)
 
@@ -83,6 +88,20 @@ def test_a_cluster_gives_the_same_rows_also_when_a_worker_is_killed(tmp_path: Pa
         assert once.is_set()
     assert swept.progress.done == 50
     assert content(swept.store) == content(sweep(PLAIN, jobs=2, order="1,2").store)
+
+
+@pytest.mark.slow
+def test_a_worker_with_another_gradproof_is_named_and_refused(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(Path(gradproof.__file__).parent, other / "gradproof")
+    with (other / "gradproof" / "check.py").open("a") as source:
+        source.write("# changed\n")
+    with (
+        cluster(tmp_path, paths=("", str(other))) as running,
+        pytest.raises(UsageError, match=r"the worker tcp://\S+ on .* is not like .*: gradproof \S+, "),
+    ):
+        sweep(PLAIN, scheduler=running.address, store=tmp_path / "sweep.db")
+    assert sweep(PLAIN, jobs=1, store=tmp_path / "sweep.db").verdict is Verdict.WRONG
 
 
 def test_an_address_where_nobody_is_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,7 +57,7 @@ def test_a_lost_chunk_is_a_row_for_each_of_its_checks() -> None:
     lost = [row for row in rows if row.code == "lost"]
     assert len(rows) == 20
     assert 1 <= len(lost) <= 16
-    assert {(row.verdict, row.ending) for row in lost} == {(Verdict.ERROR, Ending.CRASHED)}
+    assert {(row.verdict, row.ending) for row in lost} == {(Verdict.ERROR, Ending.KILLED)}
 
 
 def test_a_broken_executor_ends_the_sweep_and_it_can_be_resumed(tmp_path: Path) -> None:

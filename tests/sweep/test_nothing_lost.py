@@ -13,13 +13,13 @@ from gradproof.cases import Call, Case
 from gradproof.check import check_program
 from gradproof.result import Verdict
 from gradproof.settings import Settings
-from gradproof.sweep import executor, kept, local, sweep
+from gradproof.sweep import executor, kept, local, sweep, work
 from gradproof.sweep import judge as judging
 from gradproof.sweep.local import left_over, lost_by
 from gradproof.sweep.plan import Terms
-from gradproof.sweep.row import Ending, Item, Key
+from gradproof.sweep.row import Ending, Item, Key, Row
 from gradproof.sweep.work import Chunk
-from gradproof.sweep.worker import Done
+from gradproof.sweep.worker import Done, Next, Started
 
 ITEMS = tuple(Item(Key("light", name, 1)) for name in ("first", "second", "third"))
 
@@ -73,6 +73,66 @@ def test_a_worker_that_fails_by_itself_loses_one_check_and_not_the_others() -> N
     assert (row.item, row.verdict, row.ending) == (ITEMS[1], Verdict.ERROR, Ending.RAISED)
     assert "ValueError: no such thing" in row.message
     assert rest.items == ITEMS[2:]
+
+
+def test_each_of_two_runs_of_a_first_check_has_its_own_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(work, "_warm", set())
+    plain = str(Path(__file__).parent / "catalogues" / "plain.py")
+    items = tuple(Item(Key(plain, name, 1)) for name in ("neg/a", "cubé/0"))
+    messages = list(work.judged(Chunk(items, Terms())))
+    assert [type(message) for message in messages] == [Started, Started, Row, Next, Row]
+    assert messages[0] == messages[1] == Started(items[0].key)
+
+
+def test_two_cases_of_one_name_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "twins.py").write_text(TWINS)
+    swept = sweep(str(tmp_path / "twins.py"), jobs=1)
+    assert swept.verdict is Verdict.ERROR
+    said = [row.message for row in swept.rows() if row.ending is Ending.NOT_LISTED]
+    assert len(said) == 1
+    assert "twins.py has two cases named 'twin'; give one another name" in said[0]
+    (tmp_path / "twins.py").write_text(TWINS.replace('Case("twin", make(2))', 'Case("other", make(2))'))
+    assert sweep(str(tmp_path / "twins.py"), jobs=1).progress.counts == {Verdict.RIGHT: 2, Verdict.WRONG: 1}
+
+
+TWINS = """
+import numpy as np
+from gradproof import Call, Case
+
+def make(slope):
+    jac = {"jac": lambda x: slope * np.diag(np.cos(x))}
+    return lambda seed: Call(np.sin, (np.ones(2),), {}, {"derivative": jac})
+
+CASES = [Case("single", make(1)), Case("twin", make(1)), Case("twin", make(2))]
+"""
+
+
+@pytest.mark.slow
+def test_a_case_within_its_time_is_not_too_long_for_being_the_first(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text(SLOW)
+    swept = sweep(str(tmp_path / "slow.py"), jobs=1, seconds=2.5)
+    assert [row.ending for row in swept.rows()] == [Ending.TOO_LONG, Ending.FINISHED]
+
+
+SLOW = """
+import time
+import numpy as np
+import gradproof
+
+def busy(seconds):
+    until = time.process_time() + seconds
+    while time.process_time() < until:
+        pass
+
+@gradproof.case(derivative={"jac": lambda x: np.diag(np.cos(x))})
+def two_seconds():
+    busy(1.7)
+    return np.sin, np.ones(2)
+
+@gradproof.case(derivative={"jac": lambda x: np.diag(np.cos(x))})
+def for_ever():
+    busy(1e9)
+"""
 
 
 @pytest.mark.parametrize("on_an_executor", [False, True])

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 import gradproof
+from gradproof.cli.main import gradproof as command_line
 from gradproof.errors import UsageError
 from gradproof.result import Verdict
 from gradproof.sweep import sweep
+from gradproof.sweep.catalogues import known_as
+from gradproof.sweep.database import opened_to_read
+from gradproof.sweep.home import Home
+from gradproof.sweep.plan import Plan
 from gradproof.sweep.row import Key, Row
 from gradproof.sweep.store import Store
 
 PLAIN = str(Path(__file__).parent / "catalogues" / "plain.py")
 COUNT = 25
+HOME = Home("/", (), ())
 
 
 def content(store: Store) -> list[tuple[object, ...]]:
@@ -84,15 +92,13 @@ def test_rows_of_a_file_that_has_changed_do_not_pass_for_new_ones(tmp_path: Path
 
 
 def test_one_sweep_at_a_time(tmp_path: Path) -> None:
-    from gradproof.sweep.plan import Plan
-
     path = tmp_path / "sweep.db"
     first, second = Store(path), Store(path)
-    first.begin(Plan(("x",)), {})
+    first.begin(Plan(("x",)), HOME)
     with pytest.raises(UsageError, match="another sweep is writing"):
-        second.begin(Plan(("x",)), {})
+        second.begin(Plan(("x",)), HOME)
     first.release()
-    second.begin(Plan(("x",)), {})
+    second.begin(Plan(("x",)), HOME)
     second.close()
     assert [file.name for file in tmp_path.iterdir() if "lock" in file.name] == []
 
@@ -104,7 +110,55 @@ def test_a_file_that_is_no_store_is_refused(tmp_path: Path) -> None:
         Store(path)
 
 
+def damaged(path: Path) -> Path:
+    """The first pages, which say that it is a database with these tables, are whole."""
+    with path.open("r+b") as file:
+        file.seek(3 * 4096)
+        file.write(b"\xff" * (path.stat().st_size - 3 * 4096))
+    return path
+
+
+def test_a_damaged_store_is_told_and_is_no_verdict(tmp_path: Path) -> None:
+    whole, other = tmp_path / "whole.db", tmp_path / "damaged.db"
+    for path in (whole, other):
+        sweep(PLAIN, jobs=1, store=path).store.close()
+    damaged(other)
+    for words in (["diff", str(other), str(whole)], ["diff", str(whole), str(other)], [PLAIN, "--store", str(other)]):
+        done = CliRunner().invoke(command_line, ["sweep", *words])
+        assert isinstance(done.exception, UsageError)  # status 2
+        assert re.search(r"damaged\.db is (damaged or cannot be written|not a file of rows) \(", str(done.exception))
+    with sqlite3.connect(whole) as database:
+        database.execute("UPDATE rows SET verdict = 'maybe' WHERE \"case\" = 'neg/a'")
+    with pytest.raises(
+        UsageError, match=r"whole\.db has a row that is not understood \('maybe' is not a valid Verdict"
+    ):
+        list(Store(whole).rows())
+
+
+def test_nothing_is_written_into_what_is_only_read_nor_into_what_is_another_database(tmp_path: Path) -> None:
+    foreign, store = tmp_path / "foreign.db", tmp_path / "store.db"
+    with sqlite3.connect(foreign) as database:
+        database.execute("CREATE TABLE mine (x)")
+    sweep(PLAIN, jobs=1, ops="neg", store=store).store.close()
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    for words in (["diff", str(foreign), str(store)], ["diff", str(store), str(foreign)]):
+        done = CliRunner().invoke(command_line, ["sweep", *words])
+        assert "foreign.db is not the store of a sweep" in str(done.exception)
+    with pytest.raises(UsageError, match=r"foreign\.db is a database of something else \(it has mine\)"):
+        sweep(PLAIN, jobs=1, store=foreign)
+    assert CliRunner().invoke(command_line, ["sweep", "diff", str(store), str(store)]).exit_code == 0
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_store_that_is_being_written_to_can_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    writing = sweep(PLAIN, jobs=1, ops="neg", store=path).store
+    with Store(path, opened_to_read) as reading:
+        assert len(list(reading.rows())) == 1
+    writing.close()
+
+
 def test_the_public_name_sweeps() -> None:
     swept = gradproof.sweep(PLAIN, jobs=1, ops="neg")
-    assert [(row.item.key, row.verdict) for row in swept.rows()] == [(Key(PLAIN, "neg/a", 0), Verdict.RIGHT)]
+    assert [(row.item.key, row.verdict) for row in swept.rows()] == [(Key(known_as(PLAIN), "neg/a", 0), Verdict.RIGHT)]
     assert swept.verdict is Verdict.RIGHT

@@ -139,6 +139,8 @@ def test_what_is_not_understood_is_said_before_anything_runs(tmp_path: Path) -> 
         done = CliRunner().invoke(gradproof, ["sweep", PLAIN, *words])
         assert done.exit_code != 0
         assert "write" in str(done.exception)
+    for shard, said in (("3/2", "no shard 3/2; write 1/2 to 2/2"), ("3/0", "write 3/8"), ("3", "--shard 3 is not")):
+        assert said in str(CliRunner().invoke(gradproof, ["sweep", PLAIN, "--shard", shard]).exception)
     for spec in ("trch", "no/such.py"):
         done = CliRunner().invoke(gradproof, ["sweep", spec])
         assert "no catalogue" in str(done.exception)

@@ -1,7 +1,8 @@
-"""`gradproof sweep`: check a whole catalogue; `gradproof sweep diff`: compare two stores."""
+"""`gradproof sweep`: check a whole catalogue; `sweep diff`: compare two stores; `sweep merge`: put several into one."""
 
 from __future__ import annotations
 
+import re
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,13 +15,16 @@ from gradproof.cli.values import EFFORT, MODES, NAMED_CONTRACTS, ORDERS, SEED, S
 from gradproof.errors import UsageError
 from gradproof.render.files import Files
 from gradproof.result import Result, Verdict
+from gradproof.sweep import filters
 
 if TYPE_CHECKING:
+    from gradproof.sweep.filters import Shard
     from gradproof.sweep.run import Sweep
 
 _FILE = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
-_OPTIONS: tuple[Option[Any], ...] = (ORDERS, MODES, EFFORT, TOLERANCE, NAMED_CONTRACTS, SEED, SHARD)
+_OPTIONS: tuple[Option[Any], ...] = (ORDERS, MODES, EFFORT, TOLERANCE, NAMED_CONTRACTS, SEED)
 _SECONDS = click.FloatRange(0, min_open=True)
+_SECONDS_HELP = "Most processor seconds for one case (five times as many by the clock)."
 _GIB = click.FloatRange(0)
 _NEW_STORE = click.Path(dir_okay=False, path_type=Path)
 _STORE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -44,6 +48,7 @@ def sweep() -> None:
     gradproof sweep torch --ops 'linalg.*' --dtype float64,complex128 --order 1,2
     gradproof sweep torch.modules torch.functions path/to/cases.py
     gradproof sweep diff old.db new.db               what became wrong, slower, less exact
+    gradproof sweep merge all.db a.db b.db           the shards of several machines
 
     A sweep that was stopped or killed goes on where it was when it is started again with the same --store.
     `gradproof sweep run --help` shows all options.
@@ -67,10 +72,14 @@ def sweep() -> None:
 @click.option("--jobs", "-j", type=click.IntRange(1), metavar="N", help="Processes. Default: one for each core.")
 @click.option("--scheduler", metavar="ADDRESS", help="Run on the Dask cluster of this scheduler, tcp://host:8786.")
 @click.option("--store", type=_NEW_STORE, help="Where rows go as they come, and where they are found again.")
-@click.option("--seconds", type=_SECONDS, default=120.0, show_default=True, help="That one case may work.")
-@click.option("--memory", type=_GIB, default=4.0, show_default=True, help="GiB for one case; 0: no limit.")
+@click.option("--retry", metavar="NAMES", help="Rows of the store to make again: error, wrong, too-long, crashed,...")
+@click.option("--seconds", type=_SECONDS, default=120.0, show_default=True, metavar="S", help=_SECONDS_HELP)
+@click.option(
+    "--memory", type=_GIB, default=4.0, show_default=True, metavar="GIB",
+    help="Most memory for one case, in GiB; 0: no limit.",
+)  # fmt: skip
 @click.option("--json", type=_FILE, help="Write the report as JSON (for show, replay and scripts).")
-@click.option("--html", type=_FILE, help="Write the report as one page with plots.")
+@click.option("--html", type=_FILE, help="Write the report as one page (step plots: gradproof check --html).")
 @click.option("--junit", type=_FILE, help="Write the report as JUnit XML, for CI systems.")
 @click.pass_context
 def run(context: click.Context, /, catalogues: tuple[str, ...], **given: Any) -> None:
@@ -85,7 +94,15 @@ def run(context: click.Context, /, catalogues: tuple[str, ...], **given: Any) ->
 
 
 def _read(given: dict[str, Any]) -> dict[str, Any]:
-    return given | {one.name: one.value(given[one.name]) for one in _OPTIONS if given[one.name] is not None}
+    read = {one.name: one.value(given[one.name]) for one in _OPTIONS if given[one.name] is not None}
+    return given | read | {"shard": _shard(given["shard"])}
+
+
+def _shard(text: str | None) -> Shard | None:
+    """One that is well written, but does not exist, has a sentence of its own."""
+    if text is None:
+        return None
+    return filters.shard(text) if re.fullmatch(r"\s*\d+\s*/\s*\d+\s*", text) else SHARD.value(text)
 
 
 def remade(words: list[str]) -> Result:
@@ -145,6 +162,8 @@ def _told(left: Sweep, files: Files) -> int:
     counts = ", ".join(f"{summary.counts[verdict]:,} {verdict.value}" for verdict in Verdict if summary.counts[verdict])
     now = f"{progress.done:,} of them now, in {clock(progress.seconds)}"
     total = summary.counts.total()
+    if progress.earlier:
+        screen.print(f"{progress.earlier:,} result{'s' * (progress.earlier != 1)} of an earlier run", markup=False)
     screen.print(f"{total:,} check{'s' * (total != 1)}: {counts or 'none'}; {now}", markup=False)
     if not summary.counts:
         screen.print("no case was chosen; see --ops, --dtype, --device, --case, --limit and --shard", markup=False)
@@ -161,17 +180,37 @@ def _told(left: Sweep, files: Files) -> int:
 @click.pass_context
 def diff(context: click.Context, old: Path, new: Path) -> None:
     """What became wrong or right, slower, or less exact from OLD to NEW. Status 1: something became wrong."""
+    from gradproof.sweep.database import opened_to_read
     from gradproof.sweep.diff import difference, tables
     from gradproof.sweep.store import Store
 
-    with Store(old) as before, Store(new) as after:
+    with Store(old, opened_to_read) as before, Store(new, opened_to_read) as after:
         if not before.facts() or not after.facts():
             empty = old if not before.facts() else new
             raise UsageError(f"{empty} is not the store of a sweep; write gradproof sweep diff old.db new.db")
         found = difference(before.rows(), after.rows())
     screen = console()
+    for now, was in found.moved:
+        screen.print(f"{now} is compared with {was}", markup=False)
     for table in tables(found):
         screen.print(table)
     if not found.changes:
         screen.print("no difference", markup=False)
     context.exit(WRONG if found.worse else 0)
+
+
+@sweep.command(short_help="Put the stores of several machines into one.")
+@click.argument("out", type=_NEW_STORE)
+@click.argument("parts", metavar="PART...", nargs=-1, required=True, type=_STORE)
+def merge(out: Path, parts: tuple[Path, ...]) -> None:
+    """Put the rows of all PARTs, such as the shards of a sweep on several machines, into OUT. They must have been made
+    in the same way, by the same versions, from the same source."""
+    from gradproof.sweep.merge import merged
+
+    done = merged(out, parts)
+    screen = console()
+    if len(done.platforms) > 1:
+        screen.print(f"from several platforms: {', '.join(done.platforms)}", markup=False)
+    if done.twice:
+        screen.print(f"{done.twice:,} in more than one; the last one counts", markup=False)
+    screen.print(f"{done.rows:,} row{'s' * (done.rows != 1)} in {out}", markup=False)

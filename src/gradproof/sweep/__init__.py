@@ -37,6 +37,7 @@ def sweep(
     executor: Executor | None = None,
     scheduler: str | None = None,
     store: str | Path | None = None,
+    retry: str | Iterable[str] | None = None,
     seconds: float = 120.0,
     memory: float = 4.0,
     progress: Progress | None = None,
@@ -53,6 +54,8 @@ def sweep(
     jobs: processes on this machine (default: one for each core).
     executor: any `concurrent.futures.Executor` instead; scheduler: the address of a Dask scheduler.
     store: a file to write to, and to go on with if it has rows already. Default: memory.
+    retry: which of those rows to make again, by verdict or ending: `"error"`, `"too long"`. What could not be loaded
+        or was killed from outside is tried again anyway.
     seconds, memory: what one case may take, of the processor (and five times that by the clock) and in GiB (0: no
         limit).
     progress, show: where to count, and a function that is called with it after every row.
@@ -66,9 +69,10 @@ def sweep(
 
     selection = Selection(filters.words(ops), filters.words(dtype), filters.words(device))
     plan = Plan(
-        filters.words(catalogue),
+        tuple(dict.fromkeys(map(catalogues.known_as, filters.words(catalogue)))),
         filters.Filter(selection, filters.orders(order), filters.shard(shard), limit, case or ""),
         Terms(filters.words(modes) or None, effort, tolerance, filters.words(contracts) or None, seed),
+        filters.retried(retry),
     )
     for spec in plan.catalogues:
         catalogues.expect(spec, selection)

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -32,6 +33,16 @@ BUILT_IN = {
 
 # Where the cases of a framework can run.
 DEVICES = {"torch": ("cpu", "cuda", "mps", "xpu", "hpu", "mtia", "xla"), "jax": ("cpu",)}
+
+
+def known_as(spec: str) -> str:
+    """The one name of a catalogue, however its file was written: `./rules.py` and its whole path are `rules.py` here.
+    One that is not below this folder goes by its whole path."""
+    source, colon, name = spec.partition(":")
+    if not source.endswith(".py"):
+        return spec
+    below = Path(os.path.relpath(source))
+    return f"{os.path.abspath(source) if below.parts[0] == os.pardir else below.as_posix()}{colon}{name}"
 
 
 def load(spec: str, selection: Selection = EVERYTHING) -> Catalogue:

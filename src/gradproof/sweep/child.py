@@ -22,7 +22,13 @@ from gradproof.sweep.worker import PAGE, Done, Hello, Started
 GIB = 2**30
 # What a loaded framework takes, on top of what a case may.
 OWN_MEMORY = 3 * GIB
+# The signals of whoever has something against a process: an administrator, a batch system, a system without memory.
+FROM_OUTSIDE = ("SIGKILL", "SIGTERM", "SIGHUP", "SIGINT")
 SHOWN_OUTPUT = 4000
+# Bytes of output that are looked through for the end that is shown; those from which on the rest is dropped.
+READ_OUTPUT, MOST_OUTPUT = 2**16, 2**24
+# How a process that is about to die announces why, before it tells where it was.
+LAST_WORDS = ("Fatal Python error", "terminate called")
 LOOK = 0.3  # seconds between two looks at its memory and time
 # On a busy machine a case may take this many times its seconds by the clock; so may one that waits and does nothing.
 SLACK = 5.0
@@ -47,7 +53,8 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """The process ended, or had to be ended, at `label` (None: before any piece of work)."""
+    """The process ended, or had to be ended, at `label` (None: before any piece of work). `allowed`: the seconds of the
+    processor that it had."""
 
     label: Hashable
     ending: Ending
@@ -55,21 +62,28 @@ class Lost:
     seconds: float
     processor: float
     output: str
+    allowed: float = 0.0
 
 
 class Child:
     """A process that does `work` on one task after the other."""
 
-    def __init__(self, work: str, limits: Limits) -> None:
+    def __init__(self, work: str, limits: Limits, folder: Path = Path()) -> None:
+        import fcntl  # not on all systems that import this module
+
         self.limits = limits
         self.task: Any = None
         self.label: Hashable = None
         self.gone = False
         self._output = tempfile.TemporaryFile(mode="ab+", buffering=0)  # noqa: SIM115 - lives as long as the process
+        # The mode does not reach the process, which would leave a hole for all that was cut off.
+        fcntl.fcntl(self._output.fileno(), fcntl.F_SETFL, os.O_APPEND)
         ours, theirs = socket.socketpair()
         self.process = subprocess.Popen(  # noqa: S603 - our own interpreter
             [sys.executable, "-c", BOOT, str(theirs.fileno()), repr(sys.path)],
             pass_fds=[theirs.fileno()],
+            cwd=folder,
+            process_group=0,  # its own, which ends with it: whatever a case starts is in there
             stdin=subprocess.DEVNULL,
             stdout=self._output,
             stderr=self._output,
@@ -126,6 +140,7 @@ class Child:
         if now - self._looked < LOOK:
             return None
         self._looked = now
+        self._shorten_output()
         if self.limits.memory and self.resident() > self.limits.memory + OWN_MEMORY:
             return Ending.TOO_MUCH_MEMORY
         return Ending.TOO_LONG if self._at_work() > self._allowed else None
@@ -159,6 +174,7 @@ class Child:
                 self.process.wait(timeout=5)
         code = {Ending.TOO_LONG: "timeout", Ending.TOO_MUCH_MEMORY: "memory"}.get(ending)
         label = self.label
+        ours = self.process.poll() is None
         self.stop()
         output = self._shown()
         self._output.close()
@@ -166,17 +182,50 @@ class Child:
             code = _cause(self.process.returncode)
         if "std::bad_alloc" in output:
             ending, code = Ending.TOO_MUCH_MEMORY, "memory"
-        return Lost(label, ending, code, seconds, processor, output)
+        elif not ours and code in FROM_OUTSIDE:
+            ending = Ending.KILLED
+        return Lost(label, ending, code, seconds, processor, output, self._allowed)
+
+    def _shorten_output(self) -> None:
+        """A case that never stops printing must not fill the disk."""
+        if os.fstat(self._output.fileno()).st_size > MOST_OUTPUT:
+            end = self._last_output(READ_OUTPUT)
+            self._output.truncate(0)
+            self._output.write(end)
+
+    def _last_output(self, most: int) -> bytes:
+        size = os.fstat(self._output.fileno()).st_size
+        found = os.pread(self._output.fileno(), most, max(0, size - most))  # the process moves the file's position
+        return found if size <= most else found.partition(b"\n")[2] or found
 
     def _shown(self) -> str:
-        size = self._output.seek(0, os.SEEK_END)
-        self._output.seek(max(0, size - SHOWN_OUTPUT))
-        return self._output.read().decode("utf-8", "replace")
+        return shown_of(self._last_output(READ_OUTPUT).decode("utf-8", "replace"))
 
     def stop(self) -> None:
+        """And all that it has started."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGKILL)
         self.process.kill()
         self.process.wait()
         self.connection.close()
+
+
+def shown_of(output: str) -> str:
+    """The part of an output that tells what happened: from the last words of the process on, or else its end, in whole
+    lines. The list of all extension modules, which Python adds, would leave no room for it."""
+    text = "\n".join(line for line in output.split("\n") if not line.startswith("Extension modules:"))
+    said = [place for words in LAST_WORDS if (place := text.find(words)) >= 0]
+    if said:
+        before = text.rfind("\n", 0, max(min(said) - SHOWN_OUTPUT // 4, 0)) + 1
+        return text[before:][:SHOWN_OUTPUT]
+    end = text[-SHOWN_OUTPUT:]
+    return end if len(text) <= SHOWN_OUTPUT else end.partition("\n")[2] or end
+
+
+def crash_line(output: str) -> str:
+    """The one line of it that says most."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    return next((line for line in lines if any(words in line for words in LAST_WORDS)), lines[-1] if lines else "")
 
 
 def _cause(code: int | None) -> str:

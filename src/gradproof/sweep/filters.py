@@ -10,6 +10,8 @@ from itertools import islice
 from gradproof.cases import Case
 from gradproof.errors import UsageError
 from gradproof.selection import EVERYTHING, Selection
+from gradproof.sweep.row import Ending
+from gradproof.verdict import Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +22,8 @@ class Shard:
     count: int = 1
 
     def __post_init__(self) -> None:
+        if self.count < 1:
+            raise UsageError(f"there is no shard {self}; write 3/8 for the third of eight")
         if not 1 <= self.number <= self.count:
             raise UsageError(f"there is no shard {self}; write 1/{self.count} to {self.count}/{self.count}")
 
@@ -77,6 +81,17 @@ def orders(given: int | str | Iterable[int] | None) -> tuple[int, ...]:
     if not found or found[0] < 1:
         raise UsageError(f"order={given!r} is not understood; write order=1, order=2 or order='1,2'")
     return found
+
+
+def retried(given: Words) -> tuple[str, ...]:
+    """`"error,too long"`: verdicts and endings, as the store has them. A command line has dashes for spaces."""
+    named = tuple(word.replace("-", " ") for word in words(given))
+    known = [one.value for one in (*Verdict, *Ending) if one is not Ending.FINISHED]
+    for word in named:
+        if word not in known:
+            choice = ", ".join(one.replace(" ", "-") for one in known)
+            raise UsageError(f"there is no row to retry that is {word!r}; write one of {choice}")
+    return named
 
 
 def shard(given: str | Shard | None) -> Shard:

@@ -32,10 +32,13 @@ def judge(item: Item, terms: Terms, selection: Selection = EVERYTHING) -> Row:
     """Whatever the case raises is its row."""
     started, processor = time.perf_counter(), time.process_time()
     seed = terms.seed_of(item.key)
+    found = False
     try:
         # Made and run under seeded streams: functions may draw from the global ones.
         with seeded(seed):
-            call = finder(item.key.catalogue, selection).find(item.key.case).make(seed)
+            case = finder(item.key.catalogue, selection).find(item.key.case)
+            found = True
+            call = case.make(seed)
             result = check(call.fn, call.args, call.kwargs, **{**call.options, **terms.options(item.key)})
         # The time of a case is that of making and checking it.
         seconds, spent = time.perf_counter() - started, time.process_time() - processor
@@ -49,6 +52,9 @@ def judge(item: Item, terms: Terms, selection: Selection = EVERYTHING) -> Row:
         memory = isinstance(raised, MemoryError) or any(words in str(raised) for words in OUT_OF_MEMORY)
         code, ending = ("memory", Ending.TOO_MUCH_MEMORY) if memory else (type(raised).__name__, Ending.RAISED)
         sentence = f"{type(raised).__name__}: {str(raised)[:LONGEST]}{where(raised)}"
+        if not (found or memory):
+            ending = Ending.NOT_FOUND
+            sentence = f"the case was listed, but not found where it was to be checked: {sentence}"
         return lost_row(item, terms, ending, code, sentence, time.perf_counter() - started)
 
 

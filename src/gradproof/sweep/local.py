@@ -6,11 +6,11 @@ from collections.abc import Callable, Collection, Generator, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from gradproof.result import Verdict
-from gradproof.sweep.child import Limits, Lost
+from gradproof.sweep.child import SLACK, Limits, Lost, crash_line
 from gradproof.sweep.judge import lost_row
 from gradproof.sweep.plan import Plan, Terms
 from gradproof.sweep.pool import Pool
-from gradproof.sweep.row import Ending, Item, Key, Row
+from gradproof.sweep.row import PASSING, Ending, Item, Key, Row
 from gradproof.sweep.work import WORK, Chunk, Listing
 from gradproof.sweep.worker import Done
 
@@ -99,17 +99,21 @@ def left_over(task: Chunk, lost: Lost, done: Collection[Key]) -> tuple[Row | Non
     culprit = next((item for item in pending if item.key == lost.label), pending[0] if pending else None)
     if culprit is None:
         return None, replace(task, items=())
-    row = lost_row(culprit, task.terms, lost.ending, lost.code, how(lost), lost.seconds, lost.output)
+    again = "; the same command tries it again" if lost.ending in PASSING else ""
+    row = lost_row(culprit, task.terms, lost.ending, lost.code, how(lost) + again, lost.seconds, lost.output)
     rest = tuple(item for item in pending if item is not culprit)
     return replace(row, processor=lost.processor), replace(task, items=rest)
 
 
 def how(lost: Lost) -> str:
     if lost.ending is Ending.TOO_LONG:
-        return f"no answer within its time; given up after {lost.seconds:.0f} s"
+        limits = f"{lost.allowed:g} s of the processor or {SLACK * lost.allowed:g} s by the clock"
+        return f"stopped after {lost.seconds:.0f} s, {lost.processor:.0f} s of them at work; it may take {limits}"
     if lost.ending is Ending.TOO_MUCH_MEMORY:
         return "it took more memory than it may"
+    if lost.ending is Ending.KILLED:
+        return f"the process was killed from outside ({lost.code}), perhaps for want of memory"
     if lost.ending is Ending.RAISED:
         return f"the worker failed: {lost.output.strip().rpartition(chr(10))[2]}"
-    said = [line for line in lost.output.strip().splitlines() if line.strip()]
-    return f"the process ended with {lost.code}" + (f": {said[0][:200]}" if said else "")
+    said = crash_line(lost.output)
+    return f"the process ended with {lost.code}" + (f": {said[:200]}" if said else "")

@@ -57,8 +57,10 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The whole of it, in plain words."""
+    """The whole of it, in plain words. `retry`: verdicts and endings of which the rows of an earlier run are made
+    again."""
 
     catalogues: tuple[str, ...]
     filter: Filter = ALL
     terms: Terms = Terms()
+    retry: tuple[str, ...] = ()

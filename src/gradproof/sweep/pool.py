@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from multiprocessing.connection import wait
+from pathlib import Path
 from typing import Any, Self
 
 from gradproof.sweep.child import Child, Limits, Lost
@@ -17,11 +18,17 @@ class Pool:
     """`work` on every task that is put in, also on those that are put in while `run` is going on.
 
     `run` yields (task, message) for all that the work yields, (task, Done) at its end, and (task, Lost) instead of
-    Done where the process was lost: whoever reads may put in the rest of that task again.
+    Done where the process was lost: whoever reads may put in the rest of that task again. They start in `folder`.
     """
 
-    def __init__(self, work: str, jobs: int, limits: Limits = Limits()) -> None:  # noqa: B008 - a frozen value
-        self._work, self._jobs, self.limits = work, jobs, limits
+    def __init__(
+        self,
+        work: str,
+        jobs: int,
+        limits: Limits = Limits(),  # noqa: B008 - a frozen value
+        folder: Path = Path(),
+    ) -> None:
+        self._work, self._jobs, self.limits, self._folder = work, jobs, limits, folder
         self._waiting: deque[Any] = deque()
         self._children: list[Child] = []
         self._aside: list[Child] = []
@@ -34,14 +41,14 @@ class Pool:
 
     def put_aside(self, task: Any) -> None:
         """To be done at once, by a process of its own that ends with the task."""
-        child = Child(self._work, self.limits)
+        child = Child(self._work, self.limits, self._folder)
         child.give(task)
         self._aside.append(child)
 
     def get_ready(self) -> None:
         """Start the processes now: they load what they need while the first task is being found."""
         while len(self._children) < self._jobs:
-            self._children.append(Child(self._work, self.limits))
+            self._children.append(Child(self._work, self.limits, self._folder))
 
     def run(self) -> Iterator[tuple[Any, Any]]:
         """Until nothing is left to do; the processes then wait for more."""
@@ -73,7 +80,7 @@ class Pool:
                 else:
                     child.give(self._waiting.popleft())
         while self._waiting and len(self._children) < self._jobs:
-            child = Child(self._work, self.limits)
+            child = Child(self._work, self.limits, self._folder)
             self._children.append(child)
             child.give(self._waiting.popleft())
         return bool(self._busy)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,10 @@ class Key:
     def __str__(self) -> str:
         return f"{self.case}, order {self.order}" if self.order else self.case
 
+    def among(self, catalogues: Collection[str]) -> str:
+        """With its catalogue, where there are several: two of them may well have cases of the same name."""
+        return str(self) if len(catalogues) < 2 or self.case == self.catalogue else f"{self.catalogue}::{self}"
+
 
 @dataclass(frozen=True, slots=True)
 class Item:
@@ -32,7 +36,8 @@ class Item:
 
 
 class Ending(enum.Enum):
-    """How a check ended. All but the first two are the ends of the process that ran it."""
+    """How a check ended. NOT_FOUND: it was listed, but the worker could not load it. KILLED: its process was ended from
+    outside, by nobody knows whom."""
 
     FINISHED = "finished"
     RAISED = "raised"
@@ -40,9 +45,15 @@ class Ending(enum.Enum):
     TOO_LONG = "too long"
     TOO_MUCH_MEMORY = "too much memory"
     NOT_LISTED = "not listed"
+    NOT_FOUND = "not found"
+    KILLED = "killed"
 
     def __str__(self) -> str:
         return self.value
+
+
+# These say nothing of the case: the next run tries again.
+PASSING = (Ending.NOT_LISTED, Ending.NOT_FOUND, Ending.KILLED)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,13 +13,13 @@ from gradproof.result import Report, Verdict
 from gradproof.sweep import executor as executors
 from gradproof.sweep import local
 from gradproof.sweep.child import Limits
+from gradproof.sweep.home import Home
 from gradproof.sweep.local import Found
 from gradproof.sweep.plan import Plan
 from gradproof.sweep.progress import Progress
 from gradproof.sweep.row import Row
 from gradproof.sweep.store import Store
 from gradproof.sweep.summary import Summary, summary_of
-from gradproof.sweep.versions import installed
 
 
 @dataclass(frozen=True)
@@ -67,10 +67,11 @@ def swept(
             executor = stack.enter_context(dask.executor(means.scheduler))
         opened = Store(store)
         stack.callback(opened.release)
-        opened.begin(plan, installed())
-        finished = opened.finished()
+        home = Home.of(plan)
+        opened.begin(plan, home)
+        finished = opened.finished(plan.retry)
         if executor is not None:
-            source = executors.rows(plan, finished, executor, means.limits)
+            source = executors.rows(plan, finished, executor, means.limits, home)
         else:
             source = local.rows(plan, finished, means.jobs or cores(), means.limits)
         stack.enter_context(contextlib.closing(source))  # an interrupt ends the workers at once

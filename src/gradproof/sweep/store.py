@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 import sqlite3
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import IO, Self
@@ -15,9 +15,10 @@ from gradproof.errors import UsageError
 from gradproof.result import Report, Verdict
 from gradproof.sweep import kept
 from gradproof.sweep.again import again
+from gradproof.sweep.database import guarded, opened
+from gradproof.sweep.home import Home, other_source
 from gradproof.sweep.plan import Plan, Terms
-from gradproof.sweep.row import Ending, Key, Row, row_from
-from gradproof.sweep.versions import source_digests
+from gradproof.sweep.row import PASSING, Ending, Key, Row, row_from
 
 FORMAT = 1
 _SCHEMA = """
@@ -30,36 +31,36 @@ CREATE TABLE IF NOT EXISTS rows (
     PRIMARY KEY (catalogue, "case", "order")
 );
 """
-_COLUMNS = 18
+_SET_FACT = "INSERT OR REPLACE INTO facts VALUES (?, ?)"
+_ADD_ROW = f"INSERT OR REPLACE INTO rows VALUES ({','.join('?' * 18)})"  # noqa: S608 - our own
 _LIGHT = 'catalogue, "case", "order", operator, family, dtype, device, verdict, ending, code, message, diagnosis, '
 _LIGHT += "digits, calls, seconds, processor, '' AS result, output"
 
 
 class Store:
-    """`path` None: in memory. Facts: what was swept, how, and the versions that did it."""
+    """`path` None: in memory; `access`: `opened` or `opened_to_read`. Facts: what was swept, how, and the versions that
+    did it."""
 
-    def __init__(self, path: Path | None) -> None:
+    def __init__(self, path: Path | None, access: Callable[[Path | None, str], sqlite3.Connection] = opened) -> None:
         self.path = path
         self._lock: IO[bytes] | None = None
-        self._database = opened(path, _SCHEMA)
+        self._database = access(path, _SCHEMA)
 
-    def begin(self, plan: Plan, versions: Mapping[str, str]) -> None:
+    def begin(self, plan: Plan, home: Home) -> None:
         """Make the store this sweep's own, or go on with it. Rows that were made in another way do not mix."""
-        self._claim()
-        facts = {"format": str(FORMAT), "terms": json.dumps(asdict(plan.terms)), "versions": json.dumps(dict(versions))}
-        sources = {f"source of {name}": digest for name, digest in source_digests(plan.catalogues).items()}
+        self.claim()
+        facts = {"format": str(FORMAT), "terms": json.dumps(asdict(plan.terms))} | home.facts()
         before = self.facts()
-        for name, value in (facts | sources).items():
+        for name, value in facts.items():
             if before.get(name, value) != value:
-                what = f"other {name}: {_change(before[name], value)}" if name in facts else f"another {name}"
+                what = differing(name, before[name], value)
                 raise UsageError(f"{self.path} was made with {what}; name another file: --store new.db")
-        facts |= sources
-        with self._database:
-            self._database.executemany("INSERT OR REPLACE INTO facts VALUES (?, ?)", facts.items())
+        with guarded(self.path), self._database:
+            self._database.executemany(_SET_FACT, facts.items())
             # A catalogue that could not be read is read again.
             self._database.execute("DELETE FROM rows WHERE ending = ?", (Ending.NOT_LISTED.value,))
 
-    def _claim(self) -> None:
+    def claim(self) -> None:
         """Two sweeps into one file would do everything twice."""
         if self.path is None:
             return
@@ -89,33 +90,52 @@ class Store:
             self._lock = None
 
     def facts(self) -> dict[str, str]:
-        return dict(self._database.execute("SELECT name, value FROM facts"))
+        with guarded(self.path):
+            return dict(self._database.execute("SELECT name, value FROM facts"))
 
     def add(self, row: Row) -> None:
-        with self._database:
-            marks = ",".join("?" * _COLUMNS)
-            self._database.execute(f"INSERT OR REPLACE INTO rows VALUES ({marks})", row.plain())  # noqa: S608
+        with guarded(self.path), self._database:
+            self._database.execute(_ADD_ROW, row.plain())
 
-    def finished(self) -> dict[Key, Verdict]:
-        query = 'SELECT catalogue, "case", "order", verdict FROM rows'
-        return {Key(*key): Verdict(verdict) for *key, verdict in self._database.execute(query)}
+    def take(self, facts: Mapping[str, str], rows: Iterable[Row]) -> None:
+        """All of these or, where something is wrong with one, none. The facts that are here stay."""
+        with guarded(self.path), self._database:
+            self._database.executemany(_SET_FACT, {**facts, **self.facts()}.items())
+            self._database.executemany(_ADD_ROW, (row.plain() for row in rows))
+
+    def finished(self, retry: Collection[str] = ()) -> dict[Key, Verdict]:
+        """Without those that say nothing of their case, and those of these verdicts and endings."""
+        query = 'SELECT catalogue, "case", "order", verdict, ending FROM rows'
+        again = {*retry, *(ending.value for ending in PASSING)}
+        with guarded(self.path):
+            rows = self._database.execute(query)
+            return {Key(*key): Verdict(verdict) for *key, verdict, ending in rows if not {verdict, ending} & again}
 
     def rows(self) -> Iterator[Row]:
         """In the order of their names, without the results, which are most of the file."""
-        query = f'SELECT {_LIGHT} FROM rows ORDER BY catalogue, "case", "order"'  # noqa: S608 - our own
-        return map(row_from, self._database.execute(query))
+        return self._selected(_LIGHT)
 
     def whole_rows(self) -> Iterator[Row]:
         """The same with the results."""
-        return map(row_from, self._database.execute('SELECT * FROM rows ORDER BY catalogue, "case", "order"'))
+        return self._selected("*")
+
+    def _selected(self, columns: str) -> Iterator[Row]:
+        with guarded(self.path):
+            query = f'SELECT {columns} FROM rows ORDER BY catalogue, "case", "order"'  # noqa: S608 - our own
+            yield from map(row_from, self._database.execute(query))
 
     def report(self, chosen: Collection[Key], *verdicts: Verdict) -> Report:
         """The results of these checks with these verdicts (none named: all), each with what runs it again."""
         facts = self.facts()
         terms = Terms.stored(facts.get("terms", "{}"))
         rows = (row for row in self.whole_rows() if row.item.key in chosen and row.verdict in (verdicts or Verdict))
-        results = tuple(replace(kept.loads(row.result), source=again(row, terms)) for row in rows)
-        return Report(results, tuple(json.loads(facts.get("versions", "{}")).items()))
+        catalogues = {key.catalogue for key in chosen}
+        with guarded(self.path):
+            results = tuple(
+                replace(kept.loads(row.result), name=row.item.key.among(catalogues), source=again(row, terms))
+                for row in rows
+            )
+            return Report(results, tuple(json.loads(facts.get("versions", "{}")).items()))
 
     def close(self) -> None:
         self._database.close()
@@ -126,6 +146,13 @@ class Store:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def differing(name: str, before: str, now: str) -> str:
+    """A fact that is not as it was, in words."""
+    if name.startswith("source of "):
+        return other_source(name.removeprefix("source of "), json.loads(before), json.loads(now))
+    return f"other {name}: {_change(before, now)}"
 
 
 def _change(before: str, now: str) -> str:
@@ -141,20 +168,3 @@ def _said(value: object) -> str:
     if isinstance(value, list):
         return ",".join(map(str, value))
     return "not given" if value is None else str(value)
-
-
-def opened(path: Path | None, schema: str) -> sqlite3.Connection:
-    """A database that is written to while others read it."""
-    try:
-        if path is not None:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        database = sqlite3.connect(path or ":memory:", timeout=30)
-        # A write-ahead log survives kill -9 and costs no disk flush for every row.
-        database.execute("PRAGMA journal_mode=WAL")
-        database.execute("PRAGMA synchronous=NORMAL")
-        database.executescript(schema)
-    except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror}; name another file: --store sweep.db") from error
-    except sqlite3.DatabaseError as error:
-        raise UsageError(f"{path} is not a file of rows ({error}); name another one") from error
-    return database

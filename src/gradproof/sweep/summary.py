@@ -43,6 +43,7 @@ class Group:
     """Rows of one operator, dtype and order that have the same verdict and code. `first` speaks for them: the first
     whose cause was recognised, or else the first."""
 
+    catalogue: str
     operator: str
     dtype: str
     order: int
@@ -54,10 +55,11 @@ class Group:
 
 @dataclass(frozen=True)
 class Summary:
-    """`families` by name; `groups` of all that is not right, loudest first."""
+    """`families` by name; `groups` of all that is not right, loudest first; all `catalogues`."""
 
     families: dict[str, Family]
     groups: tuple[Group, ...]
+    catalogues: frozenset[str] = frozenset()
 
     @property
     def counts(self) -> Counter[Verdict]:
@@ -69,23 +71,25 @@ class Summary:
         return worst_of(list(self.counts)) if self.counts else Verdict.UNDECIDED
 
     def tables(self) -> list[Table]:
-        return [_families(self.families), *([_loud(self.groups)] if self.groups else [])]
+        return [_families(self.families), *([_loud(self.groups, self.catalogues)] if self.groups else [])]
 
 
 def summary_of(rows: Iterable[Row]) -> Summary:
     families: dict[str, Family] = defaultdict(Family)
-    loud: dict[tuple[str, str, int, Verdict, str], list[Row]] = defaultdict(list)
+    loud: dict[tuple[str, str, str, int, Verdict, str], list[Row]] = defaultdict(list)
+    catalogues: set[str] = set()
     for row in rows:
+        catalogues.add(row.item.key.catalogue)
         families[row.item.traits.family or row.item.key.catalogue].add(row)
         if row.verdict is not Verdict.RIGHT:
             traits, key = row.item.traits, row.item.key
-            loud[operator_of(row), traits.dtype, key.order, row.verdict, row.code].append(row)
+            loud[key.catalogue, operator_of(row), traits.dtype, key.order, row.verdict, row.code].append(row)
     groups = [
         Group(*key, len(found), next((row for row in found if row.diagnosis), found[0])) for key, found in loud.items()
     ]
     rank = list(reversed(Verdict))
-    groups.sort(key=lambda group: (rank.index(group.verdict), group.operator, group.dtype, group.order))
-    return Summary(dict(sorted(families.items())), tuple(groups))
+    groups.sort(key=lambda one: (rank.index(one.verdict), one.catalogue, one.operator, one.dtype, one.order))
+    return Summary(dict(sorted(families.items())), tuple(groups), frozenset(catalogues))
 
 
 def unmet(rows: Iterable[Row], ops: Words, dtype: Words, device: Words) -> list[str]:
@@ -120,19 +124,21 @@ def _families(families: dict[str, Family]) -> Table:
     return table
 
 
-def _loud(groups: tuple[Group, ...]) -> Table:
+def _loud(groups: tuple[Group, ...], catalogues: frozenset[str]) -> Table:
     from rich.table import Table
     from rich.text import Text
 
     table = Table(title="Not right", title_justify="left")
-    for column in ("verdict", "operator", "dtype", "order", "checks", "code", "what was found"):
+    named = len(catalogues) > 1
+    columns = ("verdict", *(("catalogue",) if named else ()), "operator", "dtype", "order", "checks", "code")
+    for column in (*columns, "what was found"):
         table.add_column(column, overflow="fold")
     for group in groups[:LISTED]:
         said = group.first.diagnosis or group.first.message
         table.add_row(
-            Text(group.verdict.value, _COLOUR.get(group.verdict, "")), Text(group.operator), group.dtype,
-            str(group.order or ""), str(group.count), Text(group.code), Text(said),
+            Text(group.verdict.value, _COLOUR.get(group.verdict, "")), *([Text(group.catalogue)] if named else []),
+            Text(group.operator), group.dtype, str(group.order or ""), str(group.count), Text(group.code), Text(said),
         )  # fmt: skip
     if len(groups) > LISTED:
-        table.add_row("...", f"and {len(groups) - LISTED} more groups", "", "", "", "", "")
+        table.add_row("...", f"and {len(groups) - LISTED} more groups")
     return table

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import platform
-from collections.abc import Iterable
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -32,9 +31,3 @@ def _version(name: str) -> str:
         return version(name)
     except PackageNotFoundError:
         return ""
-
-
-def source_digests(catalogues: Iterable[str]) -> dict[str, str]:
-    """Of those that are files: they change from one sweep to the next. What they import is not looked at."""
-    paths = {name: Path(name) for name in catalogues if name.endswith(".py")}
-    return {name: hashlib.sha256(path.read_bytes()).hexdigest()[:12] for name, path in paths.items() if path.is_file()}

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from gradproof.cases import Case
+from gradproof.errors import UsageError
 from gradproof.selection import EVERYTHING, Selection
 from gradproof.sweep.catalogues import load
 from gradproof.sweep.filters import Filter
@@ -47,7 +49,8 @@ def listed(task: Listing) -> Iterator[Started | tuple[Item, ...]]:
     batch: list[Item] = []
     since = time.monotonic()
     try:
-        for case in task.filter.chosen(load(task.catalogue, task.filter.selection).cases()):
+        catalogue = load(task.catalogue, task.filter.selection)
+        for case in task.filter.chosen(each_once(catalogue.cases(), task.catalogue)):
             batch += [Item(Key(task.catalogue, case.name, order), case.traits) for order in task.filter.orders]
             if len(batch) >= BATCH or time.monotonic() - since > PATIENCE:
                 yield tuple(batch)
@@ -56,6 +59,16 @@ def listed(task: Listing) -> Iterator[Started | tuple[Item, ...]]:
         yield tuple(batch)  # a catalogue that fails halfway has its first half checked
         raise
     yield tuple(batch)
+
+
+def each_once(cases: Iterable[Case], catalogue: str) -> Iterator[Case]:
+    """A case is found again by its name: of two that share one, the second would never be checked."""
+    seen: set[str] = set()
+    for case in cases:
+        if case.name in seen:
+            raise UsageError(f"{catalogue} has two cases named {case.name!r}; give one another name")
+        seen.add(case.name)
+        yield case
 
 
 def judged(task: Chunk) -> Iterator[Started | Next | Row]:
@@ -67,7 +80,9 @@ def judged(task: Chunk) -> Iterator[Started | Next | Row]:
         yield Started(item.key) if number == 0 else Next()
         row = judge(item, task.terms, task.selection)
         if not _warm and row.seconds < LOADING:
-            # The first check of a process pays for what frameworks load at their first use, which is nobody's time.
+            # The first check of a process pays for what frameworks load at their first use, which is nobody's time. The
+            # second one has all of its time for itself.
+            yield Started(item.key)
             row = judge(item, task.terms, task.selection)
         _warm.add("checks")
         yield row
