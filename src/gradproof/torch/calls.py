@@ -21,6 +21,7 @@ from gradproof.torch.leaves import Layout, dtype_name
 from gradproof.torch.strides import arrangement
 from gradproof.torch.subclasses import plain, widened
 from gradproof.torch.tree import Tree, flatten, rebuild
+from gradproof.torch.turns import Turn
 
 Tensors = Sequence[torch.Tensor]
 
@@ -30,6 +31,7 @@ class Call(Protocol):
     forms: Forms
     modules: tuple[torch.nn.Module, ...]
     reading: Callable[[], AbstractContextManager[object]] | None  # a scope that calls and reverse passes are made in
+    held: Turn | None  # what no other thread may have meanwhile
 
     @property
     def outputs(self) -> Layout:
@@ -85,6 +87,7 @@ class UserCall:
         self.inputs = Layout.of(self._start)
         self.modules = tuple(fn.modules()) if isinstance(fn, torch.nn.Module) else ()
         self.reading: Callable[[], AbstractContextManager[object]] | None = None
+        self.held: Turn | None = None
         self._outputs: _Outputs | None = None
         self._direct = _is_flat(self._tree, len(self._slots)) and not (
             self.modules or state or self.forms.by_input or self._arranged
@@ -152,7 +155,9 @@ class UserCall:
 
     def _of(self, named: Sequence[tuple[str, Any]]) -> UserCall:
         split = len(named) - len(self._state)
-        return UserCall(self._fn, (self._tree, named[:split]), named[split:], self._wanted, self._meaning)
+        call = UserCall(self._fn, (self._tree, named[:split]), named[split:], self._wanted, self._meaning)
+        call.held = self.held
+        return call
 
     def as_given(self, leaves: Tensors) -> Tensors:
         """The same with these very tensors for the input leaves, whatever their strides."""

@@ -14,6 +14,7 @@ from torch.autograd import forward_ad
 from gradproof.errors import OutputsChanged, Unsupported, first_line
 from gradproof.program import Leaf
 from gradproof.torch.batchrules import Batching, ByRules, at_once_in_autograd
+from gradproof.torch.turns import duals_in_turn
 
 # How torch (2.x) says that a mode does not exist, as far as the type of the exception does not tell.
 _NO_REVERSE = re.compile(
@@ -96,6 +97,7 @@ def gradients_of(
     )
 
 
+@duals_in_turn
 def forward(
     run: Callable[[Sequence[torch.Tensor]], Sequence[torch.Tensor]],
     points: Sequence[torch.Tensor],

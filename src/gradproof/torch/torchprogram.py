@@ -37,7 +37,7 @@ class TorchProgram:
         self.name, self.tally = name, tally
         self.parent = parent
         self._point = point
-        self.whole = Purity(call.modules, call.reading)  # around all that is done with the program
+        self.whole = Purity(call.modules, call.reading, call.held)  # around all that is done with the program
         self.scope: Modes = self.whole  # whoever uses the graph or the call does it in this scope
         self._shield: AbstractContextManager[None] = self.whole  # around what is only tried
         self.raised: Exception | None = None  # by the function, at a perturbed point
@@ -55,7 +55,7 @@ class TorchProgram:
         self.draws = bool(self._streams)
         self._reversals = {name: by for name, by in REVERSE.items() if by or not self.draws}
         if not self.draws:
-            self.scope, self._shield = Modes(call.modules, call.reading), nullcontext()
+            self.scope, self._shield = Modes(call.modules, call.reading, call.held), nullcontext()
         self.inputs: tuple[Leaf, ...] = call.inputs.leaves
         self.outputs: tuple[Leaf, ...] = call.outputs.leaves
         self.skipped: tuple[Skipped, ...] = call.skipped
