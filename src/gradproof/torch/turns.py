@@ -44,14 +44,18 @@ class Turn:
     """A reusable, nestable scope in which no other thread has one with any of the same modules or tensors. All of them
     are taken at once, so two threads cannot each hold what the other one wants."""
 
-    __slots__ = ("_keys", "objects")
+    __slots__ = ("_depth", "_keys", "_owner", "objects")
 
     def __init__(self, objects: Sequence[Any]) -> None:
         self.objects = objects  # alive as long as their ids are in use
         self._keys = list(dict.fromkeys(map(id, objects)))
+        self._owner, self._depth = 0, 0
 
     def __enter__(self) -> None:
         me = threading.get_ident()
+        if self._owner == me:
+            self._depth += 1
+            return
         with _CHANGED:
             while not _CHANGED.wait_for(lambda: self._free(me), PATIENCE):
                 warnings.warn(
@@ -61,8 +65,13 @@ class Turn:
                 )
             for key in self._keys:
                 _HELD.setdefault(key, [me, 0])[1] += 1
+        self._owner, self._depth = me, 1
 
     def __exit__(self, *_: object) -> None:
+        self._depth -= 1
+        if self._depth:
+            return
+        self._owner = 0
         with _CHANGED:
             for key in self._keys:
                 holder = _HELD[key]
