@@ -82,11 +82,12 @@ with ThreadPoolExecutor(6) as pool:
 def test_a_module_that_threads_share(way: str, factor: float, verdict: str) -> None:
     net = nn.Sequential(nn.Linear(3, 3), Scale(factor)).double()
     x = point()
-    before = [(one, one.detach().clone()) for one in net.parameters()]
+    params = tuple(net.parameters())  # not in a thread: another one may have put its own tensors there
+    before = [(one, one.detach().clone()) for one in params]
 
     def run(i: int) -> str:
         if way == "captured" or (way == "both" and i % 2):
-            return str(gradproof.check(lambda *_: net(x), tuple(net.parameters()), seed=i).verdict)
+            return str(gradproof.check(lambda *_: net(x), params, seed=i).verdict)
         options: dict[str, Any] = {"randomness": "reseed"} if way == "reseeded" else {}
         return str(gradproof.check(net, x, seed=i, **options).verdict)
 
