@@ -73,6 +73,8 @@ class TorchProgram:
         for lane in self._lanes.values() if call.forms.reason else ():
             if not (lane.name == "push" and self._no_push) and not (lane.name == "pull" and call.forms.pulled_at_once):
                 lane.refuse(call.forms.reason)
+        for each in ("values" if parent else "pull", "pull") if call.hooked else ():
+            self._lanes[each].refuse("there are hooks")  # what a hook keeps must not be a part of a batch
 
     @property
     def known(self) -> Known | None:
@@ -106,7 +108,8 @@ class TorchProgram:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        sentences = [*[lane.note for lane in self._lanes.values()], self._graph_note, outside(self.raised)]
+        lanes = [lane.note for lane in self._lanes.values()]
+        sentences = [*lanes, self._graph_note, self.call.hooked, outside(self.raised)]
         return tuple([sentence for sentence in sentences if sentence])
 
     @property
