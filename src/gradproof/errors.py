@@ -50,6 +50,10 @@ class Unsupported(Exception):
     """A mode or order that does not exist for this program; the reason is the message."""
 
 
+class Refused(RuntimeError):
+    """The framework does not take what a rule returned for a gradient: a number too few, another shape, no tensor."""
+
+
 class Ended(Exception):
     """The check is over, or one part of it: nobody's failure, and for nobody on the way to swallow."""
 

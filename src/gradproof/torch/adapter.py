@@ -8,6 +8,7 @@ from contextlib import nullcontext
 from typing import Any
 
 import torch
+from torch.nn.parameter import is_lazy
 
 from gradproof.errors import UsageError
 from gradproof.program import Tally
@@ -77,6 +78,9 @@ def _found(
     if isinstance(fn, torch.nn.Module):
         params = [(f"params.{name}", param) for name, param in fn.named_parameters()]
         buffers = [(f"buffers.{name}", buffer) for name, buffer in fn.named_buffers()]
+    for path, tensor in (*params, *buffers):
+        if is_lazy(tensor):
+            raise UsageError(f"{path} is lazy and has no shape yet; run the module once first: module(x)")
     wanted = choice(named, params)
     program = functools.partial(_traced, arguments, [*params, *buffers], wanted, meaning)
     placed: Callable[..., Any] | None = None

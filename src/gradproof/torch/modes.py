@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import torch
 from torch.autograd import forward_ad
 
-from gradproof.errors import OutputsChanged, Unsupported, first_line
+from gradproof.errors import OutputsChanged, Refused, Unsupported, first_line
 from gradproof.program import Leaf
 from gradproof.torch.batchrules import Batching, ByRules, at_once_in_autograd
 from gradproof.torch.turns import duals_in_turn
@@ -22,6 +22,12 @@ _NO_REVERSE = re.compile(
     r"not implemented for '|(don't|does not) support automatic differentiation|not differentiable twice|"
     r"double.?backward|second.?order|do not have strides|arguments from the '(Sparse|Mkldnn)|"
     r"unsupported (tensor layout|combination of layouts)|expected sparse coordinate tensor layout but got"
+)
+_REENTRANT = "torch.utils.checkpoint is incompatible with .grad()"
+# How it says that a rule returned what cannot be a gradient.
+_REFUSED = re.compile(
+    r"returned an invalid gradient at index|returned an incorrect number of gradients|expected Variable or None \(got|"
+    r"returned a gradient different than None at position"
 )
 _NO_FORWARD = re.compile(
     r"must implement the jvp|forward (mode )?AD|forward-mode|setup_context|functorch|ZeroTensors are immutable",
@@ -53,6 +59,10 @@ def reverse(
     except (NotImplementedError, RuntimeError) as error:
         if _NO_REVERSE.search(str(error)):
             raise Unsupported(first_line(error)) from error
+        if _REENTRANT in str(error):
+            raise Unsupported("checkpoint(use_reentrant=True) has only .backward(); set use_reentrant=False") from error
+        if _REFUSED.search(str(error)):
+            raise Refused(f"torch refuses what backward returned: {first_line(error)}") from error
         raise
 
 
