@@ -20,9 +20,10 @@ from gradproof.adapters import program_of
 from gradproof.around import Around
 from gradproof.audit import audit
 from gradproof.confined import confined
-from gradproof.errors import BudgetSpent, GradcheckError, Unsupported, UsageError
+from gradproof.errors import BudgetSpent, GradcheckError, Refused, Unsupported, UsageError
 from gradproof.evidence.wording import budget_spent, no_outputs, unsupported, worded
 from gradproof.examined import Examined
+from gradproof.finding import Finding, Place
 from gradproof.linearize import examine_modes
 from gradproof.metered import Metered
 from gradproof.program import Program, offers_of, whole_of
@@ -174,6 +175,11 @@ def _by_order(metered: Metered, settings: Settings, generator: np.random.Generat
                 found.append(examine_modes(metered, settings, order, generator))
         except BudgetSpent as spent:
             found.append(Examined(findings=(budget_spent(str(spent)),)))
+            break
+        except Refused as refused:
+            hint = "Return one gradient for each input of forward, of its shape, or None."
+            finding = Finding("attributes", Verdict.WRONG, Place(), str(refused), hint)
+            found.append(Examined(findings=(finding,)))
             break
         except Unsupported as missing:
             found.append(Examined(findings=(unsupported(f"order {order}", str(missing), Verdict.UNSUPPORTED),)))

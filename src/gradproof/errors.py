@@ -54,6 +54,10 @@ class RuleRaised(Unsupported):
     """A rule that somebody wrote for a mode raises; the message says what, and where."""
 
 
+class Refused(RuntimeError):
+    """The framework does not take what a rule returned for a gradient: a number too few, another shape, no tensor."""
+
+
 class Ended(Exception):
     """The check is over, or one part of it: nobody's failure, and for nobody on the way to swallow."""
 

@@ -107,6 +107,8 @@ def _was_skipped(result: Result) -> bool:
 def _uncounted(result: Result) -> str:
     if any(finding.code == "structure-differs" for finding in result.wrong):
         return "they cannot be held against each other"
+    if not result.comparisons:
+        return "no numbers to compare"
     return f"the numbers agree, but {count_of(len(result.wrong), 'property')} of a derivative failed"
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import torch
+from torch.nn.parameter import is_lazy
 
 from gradproof.errors import UsageError
 from gradproof.program import Tally
@@ -19,6 +21,7 @@ from gradproof.torch.selection import chosen, foreign
 from gradproof.torch.storage import OUT_OF_BOUNDS, with_storage
 from gradproof.torch.torchprogram import TorchProgram
 from gradproof.torch.tree import Tree, flatten
+from gradproof.torch.turns import Turn, turn_of
 
 __all__ = ["composed", "name_of", "owns", "program_of", "reseeder"]
 
@@ -54,27 +57,49 @@ def program_of(
     # A dict of keyword arguments is rebuilt as one, and so `kwargs['bias']` is the path of one of them.
     sides = flatten(positional, "args", arguments), flatten(dict(kwargs or {}), "kwargs", arguments)
     tree = Tree(tuple, sides, tuple)
+    held = turn_of(fn, arguments)
+    with held or nullcontext():
+        found = _found(fn, positional, (tree, arguments), functools.partial(chosen, wrt=wrt), meaning, held)
+    found.skipped += foreign(arguments)
+    return found
+
+
+def _found(
+    fn: Callable[..., Any],
+    positional: tuple[Any, ...],
+    arguments: tuple[Tree | None, Sequence[tuple[str, Any]]],
+    choice: Callable[..., frozenset[str]],
+    meaning: Meaning,
+    held: Turn | None,
+) -> TorchProgram:
+    named = arguments[1]
     params: list[tuple[str, torch.Tensor]] = []
     buffers: list[tuple[str, torch.Tensor]] = []
     if isinstance(fn, torch.nn.Module):
         params = [(f"params.{name}", param) for name, param in fn.named_parameters()]
         buffers = [(f"buffers.{name}", buffer) for name, buffer in fn.named_buffers()]
-    wanted = chosen(arguments, params, wrt)
-    program = functools.partial(_traced, (tree, arguments), [*params, *buffers], wanted, meaning)
+    for path, tensor in (*params, *buffers):
+        if is_lazy(tensor):
+            raise UsageError(f"{path} is lazy and has no shape yet; run the module once first: module(x)")
+    wanted = choice(named, params)
+    program = functools.partial(_traced, arguments, [*params, *buffers], wanted, meaning)
     placed: Callable[..., Any] | None = None
     try:
-        first = program(fn, frozenset())
+        first = program(fn, held)
     except RuntimeError as error:
         placed = with_storage(fn, positional) if OUT_OF_BOUNDS in str(error) else None
         if placed is None:
             raise
     if placed is not None:
-        fn, first = placed, program(placed, frozenset())
+        fn, first = placed, program(placed, held)
     # Only the graph of a first call shows which tensors fn reaches past its arguments.
-    captured = captured_paths(first.traced.nodes, [named for named in (*arguments, *params) if named[0] in wanted])
-    found = program(fn, captured) if captured else first
-    found.skipped += foreign(arguments)
-    return found
+    originals = [one for one in (*named, *params) if one[0] in wanted]
+    captured = captured_paths(first.traced.nodes, originals)
+    if not captured:
+        return first
+    held = Turn([*(held.objects if held else ()), *(tensor for path, tensor in originals if path in captured)])
+    with held:
+        return program(fn, held, captured)
 
 
 def _traced(
@@ -83,7 +108,9 @@ def _traced(
     wanted: frozenset[str],
     meaning: Meaning,
     fn: Callable[..., Any],
-    captured: frozenset[str],
+    held: Turn | None,
+    captured: frozenset[str] = frozenset(),
 ) -> TorchProgram:
     call = UserCall(fn, arguments, state, wanted, meaning, captured)
+    call.held = held
     return TorchProgram(call, name_of(fn), call.point(), Tally())

@@ -21,6 +21,11 @@ Verb = Callable[[Rows], Sequence[Any]]  # to tensors, or to tensors and None
 Batching = Callable[[Verb, Rows], list[Any]]
 
 
+# Where an operator without a batching rule is called from C++, torch says so on stderr, past Python's warnings. There
+# is no way to ask whether it would; nobody but torch's own tests switches that off.
+_warn_of_loops: Callable[[bool], None] = getattr(_SWITCH, "_set_vmap_fallback_warning_enabled", lambda _: None)
+
+
 class ByRules:
     """Meanwhile an operator without a batching rule raises; else torch loops over the rows by itself and warns."""
 
@@ -38,7 +43,11 @@ def at_once(fn: Verb, rows: Rows) -> list[Any]:
     """`torch.vmap` of a function from tensors to at least one tensor; random numbers are the same in each row. A value
     that is None stays so."""
     with torch.autograd.graph.disable_saved_tensors_hooks("vmap does not go with hooks for saved tensors"):
-        return _at_once(fn, rows)
+        _warn_of_loops(False)  # noqa: FBT003
+        try:
+            return _at_once(fn, rows)
+        finally:
+            _warn_of_loops(True)  # noqa: FBT003
 
 
 def reverse_at_once(fn: Verb, rows: Rows) -> list[Any]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,6 +22,7 @@ from gradproof.torch.leaves import Layout, dtype_name
 from gradproof.torch.strides import arrangement
 from gradproof.torch.subclasses import plain, widened
 from gradproof.torch.tree import Tree, flatten, rebuild
+from gradproof.torch.turns import Turn
 
 Tensors = Sequence[torch.Tensor]
 
@@ -30,6 +32,8 @@ class Call(Protocol):
     forms: Forms
     modules: tuple[torch.nn.Module, ...]
     reading: Callable[[], AbstractContextManager[object]] | None  # a scope that calls and reverse passes are made in
+    held: Turn | None  # what no other thread may have meanwhile
+    hooked: str  # says of which inputs there are hooks; then reverse passes are made one by one
 
     @property
     def outputs(self) -> Layout:
@@ -79,15 +83,23 @@ class UserCall:
         chosen = [named[slot] for slot in self._slots]
         self.forms = Forms.of(chosen, meaning, captured)
         self._captured = self.forms.captured
+        # Those of the user's own tensors, which calls get copies of; captured ones have theirs.
+        self._hooks = [
+            (i, tuple(tensor._backward_hooks.values()))
+            for i, (path, tensor) in enumerate(chosen)
+            if tensor._backward_hooks and path not in captured
+        ]
         found = [None if i in self.forms.by_input else arrangement(tensor) for i, (_, tensor) in enumerate(chosen)]
         self._arranged = [(i, one) for i, one in enumerate(found) if one is not None]
         self._start = self.forms.coordinates(chosen)
         self.inputs = Layout.of(self._start)
         self.modules = tuple(fn.modules()) if isinstance(fn, torch.nn.Module) else ()
         self.reading: Callable[[], AbstractContextManager[object]] | None = None
+        self.held: Turn | None = None
+        self.hooked = _said_of([self.inputs.leaves[i].path for i, _ in self._hooks])
         self._outputs: _Outputs | None = None
         self._direct = _is_flat(self._tree, len(self._slots)) and not (
-            self.modules or state or self.forms.by_input or self._arranged
+            self.modules or state or self.forms.by_input or self._arranged or self._hooks
         )
 
     @property
@@ -152,7 +164,10 @@ class UserCall:
 
     def _of(self, named: Sequence[tuple[str, Any]]) -> UserCall:
         split = len(named) - len(self._state)
-        return UserCall(self._fn, (self._tree, named[:split]), named[split:], self._wanted, self._meaning)
+        call = UserCall(self._fn, (self._tree, named[:split]), named[split:], self._wanted, self._meaning)
+        call.held = self.held
+        call._hooks, call.hooked = self._hooks, self.hooked  # a wider copy of a tensor has none
+        return call
 
     def as_given(self, leaves: Tensors) -> Tensors:
         """The same with these very tensors for the input leaves, whatever their strides."""
@@ -173,6 +188,9 @@ class UserCall:
             values[slot] = values[slot].clone() if isinstance(values[slot], torch.Tensor) else values[slot].copy()
         for slot, leaf in zip(self._slots, leaves, strict=True):
             values[slot] = leaf
+        for i, hooks in self._hooks:
+            for hook in hooks if leaves[i].requires_grad else ():
+                leaves[i].register_hook(partial(_where_defined, hook))  # type: ignore[no-untyped-call]
         iterator = iter(values)
         args, kwargs = rebuild(self._tree, iterator)
         if not self._state:
@@ -244,6 +262,15 @@ def _reason_to_skip(value: object) -> str | None:
     if not (value.dtype.is_floating_point or value.dtype.is_complex):
         return f"{dtype_name(value.dtype)} has no derivative"
     return None
+
+
+def _said_of(hooked: Sequence[str]) -> str:
+    return f"{', '.join(hooked)} {'has' if len(hooked) == 1 else 'have'} hooks, which are checked too" if hooked else ""
+
+
+def _where_defined(hook: Callable[[torch.Tensor], torch.Tensor | None], gradient: torch.Tensor | None) -> Any:
+    """The engine (torch 2.13) calls hooks for a gradient that is not there too; few are written for that."""
+    return None if gradient is None else hook(gradient)
 
 
 def _all_leaves(tree: Tree | None, kind: type) -> bool:

@@ -29,6 +29,7 @@ class GradientCall:
         self._kept = [i for i in range(count) if cotangents is None or _is_leaf(cotangents[i])]
         self.modules = inner.modules
         self.reading = inner.reading
+        self.held, self.hooked = inner.held, inner.hooked
         self.forms = inner.forms  # its inputs come first
         self._captured = inner.forms.captured
         self._count = len(inner.inputs.leaves)

@@ -13,9 +13,10 @@ from pathlib import Path
 import torch
 from torch.autograd import forward_ad
 
-from gradproof.errors import OutputsChanged, RuleRaised, Unsupported, first_line, where
+from gradproof.errors import OutputsChanged, Refused, RuleRaised, Unsupported, first_line, where
 from gradproof.program import Leaf
 from gradproof.torch.batchrules import Batching, ByRules, at_once_in_autograd
+from gradproof.torch.turns import duals_in_turn
 
 _TORCH = str(Path(torch.__file__).parent)
 
@@ -25,6 +26,12 @@ _NO_REVERSE = re.compile(
     r"not implemented for '|(don't|does not) support automatic differentiation|not differentiable twice|"
     r"double.?backward|second.?order|do not have strides|arguments from the '(Sparse|Mkldnn)|"
     r"unsupported (tensor layout|combination of layouts)|expected sparse coordinate tensor layout but got"
+)
+_REENTRANT = "torch.utils.checkpoint is incompatible with .grad()"
+# How it says that a rule returned what cannot be a gradient.
+_REFUSED = re.compile(
+    r"returned an invalid gradient at index|returned an incorrect number of gradients|expected Variable or None \(got|"
+    r"returned a gradient different than None at position"
 )
 _NO_FORWARD = re.compile(
     r"must implement the jvp|jvp is not implemented|forward (mode )?AD|forward-mode|setup_context|functorch|"
@@ -57,6 +64,10 @@ def reverse(
     except (NotImplementedError, RuntimeError) as error:
         if _NO_REVERSE.search(str(error)):
             raise Unsupported(first_line(error)) from error
+        if _REENTRANT in str(error):
+            raise Unsupported("checkpoint(use_reentrant=True) has only .backward(); set use_reentrant=False") from error
+        if _REFUSED.search(str(error)):
+            raise Refused(f"torch refuses what backward returned: {first_line(error)}") from error
         raise
 
 
@@ -101,6 +112,7 @@ def gradients_of(
     )
 
 
+@duals_in_turn
 def forward(
     run: Callable[[Sequence[torch.Tensor]], Sequence[torch.Tensor]],
     points: Sequence[torch.Tensor],

@@ -11,25 +11,30 @@ import numpy as np
 import torch
 
 from gradproof.streams import NumpyStream
+from gradproof.torch.turns import Turn
 
 
 class Modes:
     """A reusable, nestable scope: grad mode, default dtype and training flags are what they were on the way out,
     whatever the way out is. Enough around a function that draws no random numbers, inside of a `Purity`. `reading`
-    makes one more scope to be in meanwhile."""
+    makes one more scope to be in meanwhile; what is `held` no other thread has."""
 
-    __slots__ = ("_flags", "_modules", "_reading")
+    __slots__ = ("_flags", "_held", "_modules", "_reading")
 
     def __init__(
         self,
         modules: Sequence[torch.nn.Module] = (),
         reading: Callable[[], AbstractContextManager[object]] | None = None,
+        held: Turn | None = None,
     ) -> None:
         self._modules = tuple(modules)
         self._reading = reading
+        self._held = held
         self._flags: list[tuple[Any, ...]] = []
 
     def __enter__(self) -> None:
+        if self._held is not None:
+            self._held.__enter__()
         training = [module.training for module in self._modules] if self._modules else ()
         self._flags.append((torch.is_grad_enabled(), torch.get_default_dtype(), training, self._entered()))
 
@@ -58,6 +63,8 @@ class Modes:
         if inner:
             for one in reversed(inner):
                 one.__exit__(None, None, None)
+        if self._held is not None:
+            self._held.__exit__()
 
 
 class Purity(Modes):
@@ -69,8 +76,9 @@ class Purity(Modes):
         self,
         modules: Sequence[torch.nn.Module] = (),
         reading: Callable[[], AbstractContextManager[object]] | None = None,
+        held: Turn | None = None,
     ) -> None:
-        super().__init__(modules, reading)
+        super().__init__(modules, reading, held)
         self._random: list[tuple[torch.Tensor, Any, NumpyStream]] = []
 
     def __enter__(self) -> None:

@@ -37,7 +37,7 @@ class TorchProgram:
         self.name, self.tally = name, tally
         self.parent = parent
         self._point = point
-        self.whole = Purity(call.modules, call.reading)  # around all that is done with the program
+        self.whole = Purity(call.modules, call.reading, call.held)  # around all that is done with the program
         self.scope: Modes = self.whole  # whoever uses the graph or the call does it in this scope
         self._shield: AbstractContextManager[None] = self.whole  # around what is only tried
         self.raised: Exception | None = None  # by the function, at a perturbed point
@@ -56,7 +56,7 @@ class TorchProgram:
         self.draws = bool(self._streams)
         self._reversals = {name: by for name, by in REVERSE.items() if by or not self.draws}
         if not self.draws:
-            self.scope, self._shield = Modes(call.modules, call.reading), nullcontext()
+            self.scope, self._shield = Modes(call.modules, call.reading, call.held), nullcontext()
         self.inputs: tuple[Leaf, ...] = call.inputs.leaves
         self.outputs: tuple[Leaf, ...] = call.outputs.leaves
         self.skipped: tuple[Skipped, ...] = call.skipped
@@ -74,6 +74,8 @@ class TorchProgram:
         for lane in self._lanes.values() if call.forms.reason else ():
             if not (lane.name == "push" and self._no_push) and not (lane.name == "pull" and call.forms.pulled_at_once):
                 lane.refuse(call.forms.reason)
+        for each in ("values" if parent else "pull", "pull") if call.hooked else ():
+            self._lanes[each].refuse("there are hooks")  # what a hook keeps must not be a part of a batch
 
     @property
     def known(self) -> Known | None:
@@ -107,7 +109,8 @@ class TorchProgram:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        sentences = [*[lane.note for lane in self._lanes.values()], self._graph_note, outside(self.raised)]
+        lanes = [lane.note for lane in self._lanes.values()]
+        sentences = [*lanes, self._graph_note, self.call.hooked, outside(self.raised)]
         return tuple([sentence for sentence in sentences if sentence])
 
     @property

@@ -84,3 +84,23 @@ def test_fake_tensors_are_looked_at_when_asked_for_by_name(library: str) -> None
     (finding,) = check(larger, leaf(), seed=1, contracts="opcheck").wrong
     assert finding.code == "opcheck"
     assert "test_faketensor" in finding.sentence
+
+
+@pytest.mark.parametrize(("factor", "right"), [(1.0, True), (2.0, False)])
+def test_batches_of_an_operator_without_a_rule_say_nothing_on_stderr(
+    library: str, capfd: pytest.CaptureFixture[str], factor: float, right: bool
+) -> None:
+    @torch.library.custom_op(f"{library}::quiet{int(factor)}", mutates_args=())
+    def product(x: Tensor, w: Tensor) -> Tensor:
+        return x.sin() @ w
+
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, Tensor]:
+        x, w = ctx.saved_tensors
+        return factor * (g @ w.T) * x.cos(), x.sin().T @ g
+
+    product.register_autograd(backward, setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*inputs))
+    x, w = leaf().reshape(2, 2), torch.ones(2, 5, dtype=torch.float64)
+    assert check(product, (x, w), seed=1, contracts="linear").ok is right
+    assert capfd.readouterr().err == ""
+    torch.vmap(lambda x: product(x, w))(x.repeat(3, 1, 1))
+    assert "performance drop" in capfd.readouterr().err  # it still says so to others

@@ -207,10 +207,33 @@ def test_a_gradient_that_loses_digits_on_the_way(how: str) -> None:
     silent(returns("right"), leaf(4))
 
 
-def test_a_sparse_gradient_of_a_dense_input() -> None:
-    finding = caught(returns("sparse"), leaf(4))
-    assert finding.code == "attributes"
-    assert "sparse_coo" in finding.sentence
+def test_a_sparse_gradient_of_a_dense_input_is_remarked_on() -> None:
+    (remark,) = found(returns("sparse"), leaf(4))
+    assert (remark.code, remark.verdict) == ("attributes", Verdict.RIGHT)
+    assert "sparse" in remark.sentence
+
+
+@pytest.mark.parametrize("kind", [torch.nn.Embedding, torch.nn.EmbeddingBag])
+def test_sparse_gradients_of_torchs_own_embeddings(kind: Any) -> None:
+    options = {"mode": "sum"} if kind is torch.nn.EmbeddingBag else {}
+    table = kind(10, 3, sparse=True, dtype=torch.float64, **options)
+    silent(table, torch.tensor([[1, 2, 4]]))
+    silent(table, torch.tensor([[1, 2, 4]]), effort=1)
+
+
+def test_a_sparse_gradient_with_wrong_numbers() -> None:
+    class Doubled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, table: Tensor) -> Tensor:
+            ctx.size = table.shape
+            return table[1:3].clone()
+
+        @staticmethod
+        def backward(ctx: Any, g: Tensor) -> Tensor:
+            return torch.sparse_coo_tensor(torch.tensor([[1, 2]]), 2 * g, ctx.size)
+
+    result = check(Doubled.apply, leaf(4, 2), seed=1)
+    assert result.verdict is Verdict.WRONG
 
 
 @pytest.mark.parametrize("how", ["larger", "double"])

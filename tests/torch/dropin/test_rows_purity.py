@@ -81,11 +81,13 @@ def test_a_function_that_draws_random_numbers_it_does_not_use(ours: Checker, fas
     def fn(x: Tensor) -> Tensor:
         torch.rand(3)
         np.random.rand(3)  # noqa: NPY002
+        random.random()
         return x * 2
 
     x = leaf(3)
     with unchanged(x):
         passes(ours.gradcheck, fn, x, fast_mode=fast)
+        passes(ours.gradgradcheck, fn, x, fast_mode=fast)
 
 
 def test_a_grad_that_is_already_there_stays(checker: Checker, fast: bool) -> None:

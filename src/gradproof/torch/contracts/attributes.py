@@ -24,14 +24,22 @@ from gradproof.torch.leaves import dtype_name
 from gradproof.torch.torchprogram import TorchProgram
 
 _SPARSE = (torch.sparse_coo, torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
+SOME = "Only some optimizers take sparse gradients of dense parameters; return gradient.to_dense() for the others."
 HINT = "Return what forward's input looks like; the engine hides the difference by a cast."
 
 
 def check_attributes(subject: Subject) -> tuple[Finding, ...]:
     """Of the first pull: what came out of the engine, and what went in. A dtype that is coarser than the input's has
-    cost digits; another one, or another size, is mended by the engine and only remarked on."""
-    found = check_looks(subject.program, subject.gradients)
-    remarks: list[Finding] = []
+    cost digits; another one, or another size, is mended by the engine and only remarked on. A sparse gradient of a
+    dense input is right: torch's own embeddings give it on demand."""
+    inputs, given = subject.program.inputs, subject.program.traced.points
+    sparse = [i for i, one in enumerate(subject.gradients) if one is not None and _is_sparse_of_dense(one, given[i])]
+    dense = [one.to_dense() if one is not None and i in sparse else one for i, one in enumerate(subject.gradients)]
+    found = check_looks(subject.program, dense)
+    remarks = [
+        Finding("attributes", Verdict.RIGHT, Place(None, Spot(path)), f"the gradient of {path} is sparse", SOME)
+        for path in [inputs[i].path for i in sparse if subject.written]
+    ]
     with torch.no_grad():
         for node, cotangents in () if found or subject.large else subject.first.watch.cotangents.items():
             subject.program.tally.pulls += 1
@@ -45,6 +53,10 @@ def check_attributes(subject: Subject) -> tuple[Finding, ...]:
                 remarks.append(Finding("attributes", verdict, Place(), sentence + mended, HINT))
     remarks.sort(key=lambda finding: finding.verdict is Verdict.RIGHT)
     return found or tuple(remarks[:1])
+
+
+def _is_sparse_of_dense(gradient: Tensor, given: Tensor) -> bool:
+    return gradient.layout is torch.sparse_coo and given.layout is torch.strided
 
 
 def check_looks(program: TorchProgram, gradients: Gradients) -> tuple[Finding, ...]:

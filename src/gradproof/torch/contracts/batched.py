@@ -16,6 +16,7 @@ from gradproof.result import Finding, Place, Verdict
 from gradproof.torch.batchrules import at_once_in_autograd
 from gradproof.torch.contracts.pulls import Gradients, close, numbers, pull, random_cotangents
 from gradproof.torch.torchprogram import TorchProgram
+from gradproof.torch.turns import duals_in_turn
 
 REVERSE = "gradcheck or gradgradcheck failed while testing batched gradient computation"
 FORWARD = "gradcheck failed while testing batched gradient computation with forward-mode AD"
@@ -97,6 +98,7 @@ def check_batched_push(program: TorchProgram, generator: np.random.Generator) ->
     return ()
 
 
+@duals_in_turn
 def _push(
     program: TorchProgram, points: Sequence[torch.Tensor], which: int, tangent: torch.Tensor
 ) -> tuple[torch.Tensor, ...]:

@@ -16,6 +16,7 @@ from gradproof.result import Finding, Place, Verdict
 from gradproof.torch.contracts.pulls import Gradients, close, numbers, pull
 from gradproof.torch.contracts.subject import Subject
 from gradproof.torch.torchprogram import TorchProgram
+from gradproof.torch.turns import duals_in_turn
 
 # Of more outputs, or inputs, than this only so many are left out in turn.
 MOST = 4
@@ -114,6 +115,7 @@ def _same(gradient: torch.Tensor | None, wanted: torch.Tensor | None) -> bool:
     return close(gradient, wanted)
 
 
+@duals_in_turn
 def check_undefined_tangents(
     program: TorchProgram, generator: np.random.Generator, most: int | None = None
 ) -> tuple[Finding, ...]:

@@ -14,13 +14,13 @@ from gradproof.torch.calls import UserCall
 from gradproof.torch.dropin.entry import as_tuple, check_inputs, check_layouts, check_returned_tensors
 from gradproof.torch.dropin.judge import Case, judge
 from gradproof.torch.dropin.likes import without_likes
-from gradproof.torch.dropin.options import Options, accepts_older_spelling
+from gradproof.torch.dropin.options import Options, verb_of_torch
 from gradproof.torch.forms import MKLDNN
 from gradproof.torch.torchprogram import TorchProgram
 from gradproof.torch.tree import flatten
 
 
-@accepts_older_spelling
+@verb_of_torch
 def gradcheck(
     func: Callable[..., Any],
     inputs: Any,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import random
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -98,8 +99,9 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def accepts_older_spelling(verb: Callable[P, R]) -> Callable[P, R]:
-    """Let a verb take `check_sparse_nnz`, which `masked` was called before torch 2.0."""
+def verb_of_torch(verb: Callable[P, R]) -> Callable[P, R]:
+    """Let a verb take `check_sparse_nnz`, which `masked` was called before torch 2.0, and put Python's random stream
+    back after it: programs look after those of torch and NumPy alone. One frame, which warnings count on."""
 
     @functools.wraps(verb)
     def with_masked(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -113,6 +115,10 @@ def accepts_older_spelling(verb: Callable[P, R]) -> Callable[P, R]:
                 raise ValueError(f"check_sparse_nnz={older} contradicts masked={kwargs['masked']}; give masked alone")
             if older is not None:
                 kwargs["masked"] = older
-        return verb(*args, **kwargs)
+        state = random.getstate()
+        try:
+            return verb(*args, **kwargs)
+        finally:
+            random.setstate(state)
 
     return with_masked

@@ -14,12 +14,12 @@ from gradproof.sizes import terms_of_gradient
 from gradproof.torch.dropin.entry import as_tuple
 from gradproof.torch.dropin.gradcheck import traced, verdict
 from gradproof.torch.dropin.judge import Case
-from gradproof.torch.dropin.options import Options, accepts_older_spelling, seed
+from gradproof.torch.dropin.options import Options, seed, verb_of_torch
 from gradproof.torch.strides import with_gaps
 from gradproof.torch.torchprogram import TorchProgram
 
 
-@accepts_older_spelling
+@verb_of_torch
 def gradgradcheck(
     func: Callable[..., Any],
     inputs: Any,
