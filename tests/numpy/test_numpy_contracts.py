@@ -279,12 +279,33 @@ def test_a_rule_that_overwrites_what_it_is_given(name: str) -> None:
         assert findings(fn, {**derivative, name: written(derivative[name], place)}, contracts="repeatable") == {}
 
 
-def test_a_function_may_work_in_place() -> None:
+@pytest.mark.parametrize("jac", [square_jac, 2 * np.diag(X)], ids=["function", "constant"])
+@pytest.mark.parametrize("options", [{}, {"bounds": (0.5, None)}], ids=["anywhere", "bounds"])
+def test_a_function_that_overwrites_its_argument(jac: Any, options: dict[str, Any]) -> None:
     def fn(x: np.ndarray) -> np.ndarray:
         x *= x
         return x
 
-    assert findings(fn, {"jac": square_jac}) == {}
+    assert findings(lambda x: fn(x.copy()), {"jac": jac}, **options) == {}
+    assert findings(fn, {"jac": jac}, **options) == {"impure": "the function overwrites args[0]"}
+    assert findings(fn, {"jac": jac}, contracts="repeatable", **options) == {}
+
+
+def test_a_function_that_overwrites_its_argument_is_named_before_its_jac() -> None:
+    def fn(x: np.ndarray) -> float:
+        x[1] += 0.1
+        return cube(x)
+
+    result = gradproof.check(fn, X, derivative={"jac": lambda x: 3 * x**2}, seed=1)
+    assert [finding.code for finding in result.wrong] == ["impure", "mismatch"]
+
+
+def test_a_function_may_fill_an_array_that_is_there_for_that() -> None:
+    def fn(x: np.ndarray, work: np.ndarray) -> float:
+        np.power(x, 3, out=work)
+        return float(np.sum(work))
+
+    assert findings(fn, {"jac": lambda x, work: 3 * x**2}, x=(X, np.empty(3))) == {}
 
 
 def test_a_constant_and_a_fixed_argument_are_watched_too() -> None:

@@ -43,8 +43,12 @@ def check_contracts(program: NumpyProgram, terms: Terms) -> Kept:
     names = [name for name in NAMES if name in terms.names]
     with preserved():
         rules = rules_of(program, terms.generator)
-    if not names or not rules:
-        return Kept()
+    kept = _asked(program, rules, terms, names) if names and rules else Kept()
+    # What was seen of the function, and so far of the rules, stands whatever became of the rest.
+    return Kept((_overwriting(program, rules) if "pure" in names else ()) + kept.findings, kept.notes)
+
+
+def _asked(program: NumpyProgram, rules: list[Rule], terms: Terms, names: list[str]) -> Kept:
     if not terms.affords(1 + 3 * len(rules)):
         return Kept(notes=(f"contracts left out by the budget: {', '.join(names)}",))
     try:
@@ -56,16 +60,15 @@ def check_contracts(program: NumpyProgram, terms: Terms) -> Kept:
     confined = terms.reach == "point" and "reusable" in names
     notes = ("contracts left out, because they call the function at another point: reusable",) if confined else ()
     wanted = {"nondeterministic": "repeatable", "reuse": "reusable"}
-    findings = tuple(finding for finding in found if wanted[finding.code] in names)
-    return Kept((_overwriting(rules) if "pure" in names else ()) + findings, notes)
+    return Kept(tuple(finding for finding in found if wanted[finding.code] in names), notes)
 
 
-def _overwriting(rules: list[Rule]) -> tuple[Finding, ...]:
+def _overwriting(program: NumpyProgram, rules: list[Rule]) -> tuple[Finding, ...]:
     found = []
-    for rule in rules:
-        for path in list(dict.fromkeys(rule.watched.overwritten))[:1]:
+    for name, paths in [("the function", program.overwritten), *((one.name, one.watched.overwritten) for one in rules)]:
+        for path in paths[:1]:
             place = Place(None, Spot(path)) if path.startswith(("args", "kwargs")) else Place()
-            found.append(Finding("impure", Verdict.WRONG, place, f"{rule.name} overwrites {path}", IMPURE))
+            found.append(Finding("impure", Verdict.WRONG, place, f"{name} overwrites {path}", IMPURE))
     return tuple(found)
 
 
