@@ -82,3 +82,11 @@ def test_other_mistakes_of_a_hessian_are_no_triangles() -> None:
     for change in (lambda h: 2 * h, diagonal, lambda h: np.tril(h) * 1.1, scaled((0, 1), 0.5)):
         codes = {one.diagnosis.code for one in checked(change).wrong if one.diagnosis is not None}
         assert not {"hessian-triangle", "hessian-off-diagonal"} & codes
+
+
+def test_at_a_minimum_the_first_derivative_is_what_little_is_known_of() -> None:
+    at_minimum = check_problem(rosen, np.ones(5), jac=rosen_der, hess=rosen_hess, seed=1)
+    (remark,) = [one for one in at_minimum.findings if one.code == "vacuous"]
+    assert remark.sentence.startswith("this check proves little about the first derivative: a zeroed or ")
+    assert not str(remark.place)
+    assert not [one for one in checked(np.asarray).findings if one.code == "vacuous"]
