@@ -45,12 +45,15 @@ def audit(comparisons: tuple[Comparison, ...]) -> tuple[Finding, ...]:
             continue
         common = [name for name, _ in MUTANTS if all(name in names for names in passing)]
         if common:
+            # Nobody passed the cotangent of a gradient; the derivative with respect to it is the first one.
+            own = not path.startswith("cotangent(")
             findings.append(
                 Finding(
                     "vacuous",
                     Verdict.RIGHT,
-                    Place(None, Spot(path)),
-                    f"this check proves little about {path}: a {' or '.join(common)} gradient would have passed too",
+                    Place(None, Spot(path)) if own else Place(),
+                    f"this check proves little about {path if own else 'the first derivative'}: a "
+                    f"{' or '.join(common)} gradient would have passed too",
                     "Choose a point where the derivative is not zero, or a narrower tolerance=.",
                 )
             )

@@ -22,7 +22,7 @@ from gradproof.audit import audit
 from gradproof.confined import confined
 from gradproof.errors import BudgetSpent, GradcheckError, Refused, Unsupported, UsageError
 from gradproof.evidence.wording import budget_spent, no_outputs, unsupported, worded
-from gradproof.examined import Examined
+from gradproof.examined import Examined, consequence
 from gradproof.finding import Finding, Place
 from gradproof.linearize import examine_modes
 from gradproof.metered import Metered
@@ -145,7 +145,7 @@ def check_program(program: Program, settings: Settings) -> Result:
     metered = Metered(inner, settings.budget, started, terms_of(program))
     with whole_of(program):
         examined = _by_order(metered, settings, generator)
-    findings = worded(examined.findings + audit(examined.comparisons), offers_of(program).words)
+    findings = examined.findings + worded(audit(examined.comparisons), offers_of(program).words)
     verdicts = [finding.verdict for finding in findings] + [comparison.verdict for comparison in examined.comparisons]
     if not verdicts:
         verdicts = [Verdict.UNSUPPORTED] if not examined.empty else [Verdict.RIGHT]
@@ -167,12 +167,17 @@ def check_program(program: Program, settings: Settings) -> Result:
 
 def _by_order(metered: Metered, settings: Settings, generator: np.random.Generator) -> Examined:
     found: list[Examined] = []
+    written_apart = offers_of(metered).order > 1
     for order in range(1, settings.order + 1):
         try:
             if order > 1:
                 metered = metered.gradient(signed(generator, metered.value.size))
             if order >= settings.lowest:
-                found.append(examine_modes(metered, settings, order, generator))
+                examined = examine_modes(metered, settings, order, generator)
+                if written_apart and any(lower.verdict is Verdict.WRONG for lower in found):
+                    examined = consequence(examined)
+                # The author may have a function of its own for each order.
+                found.append(replace(examined, findings=worded(examined.findings, offers_of(metered).words)))
         except BudgetSpent as spent:
             found.append(Examined(findings=(budget_spent(str(spent)),)))
             break

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gradproof.picture import Trace
 from gradproof.program import Array
 from gradproof.result import Comparison, Finding, Power, Verdict, worst_of
+
+CONSEQUENCE = (
+    "Mend order 1 first: order 2 is held against differences of it, and its mismatch may be nothing but a consequence."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,3 +42,14 @@ class Examined:
             self.empty or other.empty,
             self.traces + other.traces,
         )
+
+
+def consequence(examined: Examined) -> Examined:
+    """The same order, of which nothing is known: it is held against differences of a lower one, which is wrong."""
+    return replace(
+        examined,
+        findings=tuple(
+            replace(finding, diagnosis=None, hint=CONSEQUENCE) if finding.code == "mismatch" else finding
+            for finding in examined.findings
+        ),
+    )

@@ -43,6 +43,25 @@ def test_a_pull_that_is_not_linear(spoil: Any, effort: Any) -> None:
     assert judged(linear(), effort=effort).ok
 
 
+@EFFORTS
+@pytest.mark.parametrize(("size", "found"), [(2.0**-130, []), (2.0**-110, ["nonlinear", "nonlinear-forward"])])
+def test_what_is_too_small_for_the_format_may_become_zero(size: float, found: list[str], effort: Any) -> None:
+    def flushed(rows: Array) -> Array:
+        """As a processor does: down to 2^-126, or by mistake to 2^-108."""
+        return np.where(np.abs(rows) < size * 4, 0.0, rows)
+
+    tiny = HandProgram(
+        lambda rows: rows @ MATRIX.T * size,
+        MATRIX * size,
+        POINT,
+        pull_with=lambda rows: flushed(rows @ MATRIX * size),
+        push_with=lambda rows: flushed(rows @ MATRIX.T * size),
+        dtype="float32",
+    )
+    said = set(codes(judged(tiny, effort=effort)))
+    assert said & {"nonlinear", "nonlinear-forward"} == set(found)
+
+
 # ---- adjoint
 
 

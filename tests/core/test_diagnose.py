@@ -338,6 +338,26 @@ def test_random_entries_wrong_get_no_name_but_a_true_one(seed: int, count: int) 
         assert len(set(columns if found.code == "entry" else rows)) <= 2
 
 
+@pytest.mark.parametrize(
+    ("factor", "name"),
+    [
+        (180 / np.pi, "180/π times"),
+        (np.pi / 180, "π/180 times"),
+        (np.log(10), "ln 10 times"),
+        (1 / np.log(10), "1/ln 10 times"),
+        (np.log(2), "ln 2 times"),
+        (1 / np.log(2), "1/ln 2 times"),
+        (2.304, "2.304 times"),
+    ],
+)
+def test_units_of_angles_and_logarithms(factor: float, name: str) -> None:
+    numeric = np.random.default_rng(0).standard_normal((6, GRID[0] * GRID[1]))
+    found = recognise(exhibit(factor * numeric, numeric, (6,), GRID))
+    assert found is not None
+    assert found.code == "factor"
+    assert f"is {name} what it should be" in found.sentence
+
+
 def comparison(mode: str, verdict: Verdict) -> Comparison:
     block = np.eye(2)
     leaf = Leaf("args[0]", (2,), "float64", 0)

@@ -122,3 +122,14 @@ def test_numbers_that_are_too_small_for_the_format_may_be_zero(size: int) -> Non
         return np.where(np.abs(pulled) < 2.0**-126, 0.0, pulled)
 
     assert run(Narrow(drawn("rows of all sizes", size) * 1e-37, spoil)).verdict is Verdict.RIGHT
+
+
+def test_zeros_in_the_narrow_format_alone_are_not_called_detached() -> None:
+    matrix = np.random.default_rng(0).standard_normal((4, 3))
+    (found,) = run(Narrow(matrix, lambda _, pulled: 0 * pulled)).wrong
+    assert found.diagnosis is not None
+    assert found.diagnosis.code == "precision"
+    assert "too small or too large for float32" in found.hint
+    wide = HandProgram(lambda rows: rows @ matrix.T, 0 * matrix, np.ones(3))
+    codes = {one.diagnosis.code for one in check_program(wide, Settings.validated(seed=1)).wrong if one.diagnosis}
+    assert codes == {"detached"}

@@ -64,7 +64,7 @@ def test_a_buffer_that_is_added_to() -> None:
     def jac(x: np.ndarray, start: float) -> np.ndarray:
         np.multiply(buffer, start, out=buffer)
         buffer[np.diag_indices(3)] += 2 * x
-        return buffer
+        return buffer.copy()
 
     assert findings(square, {"jac": lambda x: jac(x, 0.0)}) == {}
     buffer[:] = 0.0
@@ -148,6 +148,92 @@ def test_a_jac_that_keeps_its_own_result() -> None:
     assert "jac depends on its own last call" in said["reuse"]
 
 
+def first_for_ever(matrix: Callable[[np.ndarray], np.ndarray], key: Callable[[np.ndarray], Any]) -> Any:
+    """A function of the point, computed once for each key of it."""
+    kept: dict[Any, np.ndarray] = {}
+    points = []
+
+    def called(x: np.ndarray) -> np.ndarray:
+        points.append(x)  # no identity is given out again
+        if key(x) not in kept:
+            kept[key(x)] = matrix(x)
+        return kept[key(x)].copy()
+
+    return called
+
+
+STALE_RULES = {
+    "jac": (square, lambda at: {"jac": at}, square_jac),
+    "vjp": (square, lambda at: {"vjp": lambda w, x: w @ at(x)}, square_jac),
+    "jvp": (square, lambda at: {"jvp": lambda v, x: at(x) @ v}, square_jac),
+    "grad": (cube, lambda at: {"grad": at}, lambda x: 3 * x**2),
+    "hess": (cube, lambda at: {"grad": lambda x: 3 * x**2, "hess": at}, lambda x: np.diag(6 * x)),
+    "hessp": (cube, lambda at: {"grad": lambda x: 3 * x**2, "hessp": lambda x, p: at(x) @ p}, lambda x: np.diag(6 * x)),
+}
+
+
+@pytest.mark.parametrize("name", STALE_RULES)
+def test_a_derivative_that_is_kept_from_its_first_call(name: str) -> None:
+    fn, derivative, matrix = STALE_RULES[name]
+    assert findings(fn, derivative(first_for_ever(matrix, lambda x: x.tobytes()))) == {}
+    said = findings(fn, derivative(first_for_ever(matrix, lambda _: 0)))
+    assert set(said) == {"reuse"}
+    of = "the gradient" if name in ("hess", "hessp") else "the function"
+    assert f"{name} gives the same numbers at another point, where the slope of {of} is another" in said["reuse"]
+    assert set(findings(fn, derivative(first_for_ever(matrix, id)))) == {"reuse"}
+
+
+def test_one_of_two_arguments_is_kept() -> None:
+    def fn(x: np.ndarray, y: np.ndarray) -> float:
+        return float(np.sum(x**3) + np.sum(y**2) + y[0])
+
+    def derivative(at: Callable[[np.ndarray], np.ndarray]) -> dict[str, Any]:
+        return {"vjp": lambda w, x, y: (w * 3 * x**2, w * (at(y) + np.eye(3)[0]))}
+
+    assert findings(fn, derivative(lambda y: 2 * y), x=(X, X + 1)) == {}
+    assert set(findings(fn, derivative(first_for_ever(lambda y: 2 * y, lambda _: 0)), x=(X, X + 1))) == {"reuse"}
+
+
+@pytest.mark.parametrize("x", [X, np.array([0.0, -1.0, 2.0]), X.astype(np.float32)], ids=["x", "zero", "float32"])
+def test_a_constant_derivative_needs_no_computing(x: np.ndarray) -> None:
+    matrix = np.arange(9.0).reshape(3, 3)
+    assert findings(lambda x: matrix @ x, {"jac": lambda x: matrix}, x=x) == {}
+    both = matrix + matrix.T
+    quadratic = {"grad": lambda x: both @ x, "hess": lambda x: both}
+    assert findings(lambda x: 0.5 * float(x @ both @ x), quadratic, x=x) == {}
+    # At a kink the slope beside it is what the rule says, too.
+    assert findings(lambda x: np.maximum(x, 0), {"jac": lambda x: np.diag((x >= 0).astype(float))}, x=x) == {}
+
+
+def test_a_rule_that_returns_the_same_array() -> None:
+    buffers = np.empty(3), np.empty((3, 3))
+
+    def filled(numbers: np.ndarray, copy: bool) -> np.ndarray:
+        buffer = buffers[numbers.ndim - 1]
+        buffer[:] = numbers
+        return buffer.copy() if copy else buffer
+
+    def derivatives(copy: bool) -> Any:
+        yield square, "jac", {"jac": lambda x: filled(square_jac(x), copy)}
+        yield square, "jac", {"jac": lambda x: sp.csr_array((filled(2 * x, copy), [0, 1, 2], [0, 1, 2, 3]))}
+        yield square, "vjp", {"vjp": lambda w, x: filled(2 * w * x, copy)}
+        # Of what is linear, other vectors give other results.
+        yield np.negative, "vjp", {"vjp": lambda w, x: filled(-w, copy)}
+        yield cube, "hess", {"grad": lambda x: 3 * x**2, "hess": lambda x: filled(np.diag(6 * x), copy)}
+        yield (lambda x: float(x @ x)), "hessp", {"grad": lambda x: 2 * x, "hessp": lambda x, p: filled(2 * p, copy)}
+
+    for fn, _, derivative in derivatives(copy=True):
+        assert findings(fn, derivative) == {}
+    for fn, name, derivative in derivatives(copy=False):
+        said = findings(fn, derivative)
+        assert set(said) == {"reuse"}
+        assert f"{name} returns the same array each time" in said["reuse"]
+
+
+def test_what_was_given_may_be_returned() -> None:
+    assert findings(lambda x: 0.5 * float(x @ x), {"grad": lambda x: x}) == {}
+
+
 def test_within_bounds_nothing_is_called_elsewhere() -> None:
     def fn(x: np.ndarray) -> np.ndarray:
         assert (x >= 1.0).all()
@@ -193,12 +279,33 @@ def test_a_rule_that_overwrites_what_it_is_given(name: str) -> None:
         assert findings(fn, {**derivative, name: written(derivative[name], place)}, contracts="repeatable") == {}
 
 
-def test_a_function_may_work_in_place() -> None:
+@pytest.mark.parametrize("jac", [square_jac, 2 * np.diag(X)], ids=["function", "constant"])
+@pytest.mark.parametrize("options", [{}, {"bounds": (0.5, None)}], ids=["anywhere", "bounds"])
+def test_a_function_that_overwrites_its_argument(jac: Any, options: dict[str, Any]) -> None:
     def fn(x: np.ndarray) -> np.ndarray:
         x *= x
         return x
 
-    assert findings(fn, {"jac": square_jac}) == {}
+    assert findings(lambda x: fn(x.copy()), {"jac": jac}, **options) == {}
+    assert findings(fn, {"jac": jac}, **options) == {"impure": "the function overwrites args[0]"}
+    assert findings(fn, {"jac": jac}, contracts="repeatable", **options) == {}
+
+
+def test_a_function_that_overwrites_its_argument_is_named_before_its_jac() -> None:
+    def fn(x: np.ndarray) -> float:
+        x[1] += 0.1
+        return cube(x)
+
+    result = gradproof.check(fn, X, derivative={"jac": lambda x: 3 * x**2}, seed=1)
+    assert [finding.code for finding in result.wrong] == ["impure", "mismatch"]
+
+
+def test_a_function_may_fill_an_array_that_is_there_for_that() -> None:
+    def fn(x: np.ndarray, work: np.ndarray) -> float:
+        np.power(x, 3, out=work)
+        return float(np.sum(work))
+
+    assert findings(fn, {"jac": lambda x, work: 3 * x**2}, x=(X, np.empty(3))) == {}
 
 
 def test_a_constant_and_a_fixed_argument_are_watched_too() -> None:
@@ -226,6 +333,13 @@ def test_a_jac_is_called_three_times_and_the_function_once_more() -> None:
     without = gradproof.check(square, X, derivative={"jac": jac}, seed=1, contracts="none")
     assert len(calls) == 4
     assert with_them.cost.evaluations == without.cost.evaluations + 1
+
+
+def test_a_constant_jac_costs_one_difference_more() -> None:
+    linear = {"jac": lambda x: -np.eye(3)}
+    with_them = gradproof.check(np.negative, X, derivative=linear, seed=1)
+    without = gradproof.check(np.negative, X, derivative=linear, seed=1, contracts="none")
+    assert with_them.cost.evaluations == without.cost.evaluations + 1 + 2
 
 
 def test_what_the_budget_does_not_allow_is_left_out() -> None:

@@ -205,7 +205,8 @@ def unharmed(backend: Backend) -> None:
     stream = NumpyStream()
     call = backend.call(rule, args)
     program_of(call.fn, call.args, call.kwargs, None, call.options.get("derivative")).values(np.ones((3, 12)))
-    expect_right(checked(backend, rule, (X, Y)))
+    # Its adapter may have it that such a function is not pure; here only the arguments matter.
+    expect_right(checked(backend, rule, (X, Y), contracts="linear"))
     for mine, before in zip(args, (X, Y), strict=True):
         expect(np.array_equal(backend.numbers(mine), before), "an argument was changed")
     expect(not stream.moved(), "NumPy's random stream was moved")

@@ -19,7 +19,7 @@ from gradproof.contracts.repeatable import check_repeated
 from gradproof.contracts.side import REVERSE, Side
 from gradproof.errors import Unsupported
 from gradproof.norms import dot, rms
-from gradproof.precision import DOUBLE, SINGLE, form_of
+from gradproof.precision import DOUBLE, SINGLE, Precision, form_of
 from gradproof.program import Array, Leaf, Program
 from gradproof.reference.rounding import LUCK, extent, trembling
 from gradproof.reference.steps import signed
@@ -125,7 +125,7 @@ def _beyond_backward(program: Program, found: Combined, tolerance: Tolerance, no
         input_scale = rms(program.point[span]) or 1.0
         scale = max(scale, negligible(program) * value_scale / (tolerance.finest * input_scale + 1e-300))
         terms = expected if found.terms is None else found.terms()
-        allowed = entry_tolerance(terms[span], scale, tolerance)
+        allowed = entry_tolerance(terms[span], scale, tolerance) + _flushed(form, cotangent)
         if nondet_tol:  # of every pull that the combination is made of
             allowed += nondet_tol * (1.0 + float(np.sum(np.abs(cotangent))))
         if (deviation > allowed).any():  # NaN is the comparison's business, not this contract's
@@ -147,7 +147,7 @@ def _beyond_forward(program: Program, found: Combined, tolerance: Tolerance) -> 
         for leaf in (output for output in program.outputs if output.size):
             span, scale = leaf.span, rms(expected[leaf.span])
             least = negligible(program) * size_of(program, leaf) * moved * float(np.sqrt(program.point.size))
-            least += tolerance.absolute
+            least += tolerance.absolute + _flushed(form, tangent)
             if deviations[span].max() <= share * scale + least:
                 continue
             terms = np.abs(expected) if found.terms is None else found.terms()
@@ -161,6 +161,11 @@ def _beyond_forward(program: Program, found: Combined, tolerance: Tolerance) -> 
         if not excess or not np.allclose(program.push(tangent[None])[0], pushed, share, 0.0, equal_nan=True):
             return {}  # what is never the same twice is for others to say
     return excess
+
+
+def _flushed(form: Precision, vector: Array) -> float:
+    """What a combination may be off by where each of its terms, or itself, is too small for the format."""
+    return form.flushed * (1.0 + float(np.sum(np.abs(vector))))
 
 
 def _rounding(program: Program, output: int, tangent: Array) -> float:

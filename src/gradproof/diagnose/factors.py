@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -88,6 +89,18 @@ def _names(exhibit: Exhibit) -> Iterator[tuple[float, str, str]]:
             reduced = f"Look for a mean or a sum over that axis; {n} is {where}."
             yield sign * n, f"{minus}{n} times ({n} is {where})", reduced
             yield sign / n, f"{minus}1/{n} of", reduced
+    yield from _units()
+
+
+def _units() -> Iterator[tuple[float, str, str]]:
+    """Angles and logarithms in other units."""
+    degrees = "Look for an angle in degrees that is taken for one in radians, or the reverse."
+    yield math.degrees(1.0), "180/π times", degrees
+    yield math.radians(1.0), "π/180 times", degrees
+    for base in (2, 10):
+        other = f"Look for a logarithm or a power of base {base} that is taken for one of base e, or the reverse."
+        yield math.log(base), f"ln {base} times", other
+        yield 1.0 / math.log(base), f"1/ln {base} times", other
 
 
 def _lengths(exhibit: Exhibit) -> Iterator[tuple[int, str]]:

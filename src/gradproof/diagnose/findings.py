@@ -66,7 +66,12 @@ def only_in(form: Precision, findings: tuple[Finding, ...], departures: Sequence
         1.0,
         f"Look for a cast to a format narrower than {form.name}, or for a branch on the dtype.",
     )
-    findings = tuple(_with(f, diagnosis) if f.code == "mismatch" and f.diagnosis is None else f for f in findings)
+    # Of zeros it says more than that they are zeros: they are none in float64.
+    small = f"Look for a number on the way that is too small or too large for {form.name}, or a branch on the dtype."
+    instead = {"": diagnosis, "detached": replace(diagnosis, hint=small)}
+    findings = tuple(
+        _with(f, instead.get(f.diagnosis.code if f.diagnosis else "")) if f.code == "mismatch" else f for f in findings
+    )
     if form.bits >= SINGLE.bits or any(one.code == "mismatch" for one in findings):
         return findings
     # So few digits do that by themselves where large numbers cancel; no single entry is off.

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from gradproof.diagnose import factors, moved, others, parts, sums
+from gradproof.diagnose import factors, hessian, moved, others, parts, sums
 from gradproof.diagnose.exhibit import Exhibit
 from gradproof.result import Comparison, Diagnosis, Verdict
 
@@ -24,6 +24,7 @@ RECOGNISERS: tuple[Recogniser, ...] = (
     factors.factor,
     factors.conjugate,
     factors.complex_part,
+    hessian.halved,
     others.swapped_inputs,
     moved.moved,
     moved.transposed_jacobian,

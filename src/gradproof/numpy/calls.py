@@ -60,6 +60,12 @@ class Call:
         """What the user would pass at this point; the row is given away."""
         return self._filled(self.inputs.arrays(row), fixed)
 
+    def named(self, arguments: Arguments) -> list[tuple[str, Any]]:
+        """The leaves of such arguments, by their paths."""
+        found: list[tuple[str, Any]] = []
+        flatten(arguments, "", found)
+        return [(path, value) for (path, _), (_, value) in zip(self._named, found, strict=True)]
+
     def complex_arguments(self, row: ComplexArray) -> Arguments:
         return self._filled(self.inputs.complex_arrays(row), None)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 
 import numpy as np
@@ -45,8 +46,17 @@ class GradientProgram:
         return Offers(
             modes=self._second.modes,
             stored=None if self._second.stored is None else self._stored,
-            words=self._rules.written.second_words,
+            words=(*self._rules.written.second_words, *self._hessian),
         )
+
+    @property
+    def _hessian(self) -> Iterator[tuple[str, str]]:
+        """What the gradient of an input is here."""
+        paths = [leaf.path for leaf in self._rules.call.inputs.leaves]
+        for path in paths:
+            name = "the Hessian" if len(paths) == 1 else f"the Hessian with respect to {path}"
+            yield f"the gradient of {path} ", f"{name} "
+            yield f"the cotangent of grad({path}) ", f"{name} "
 
     def _stored(self) -> Stored:
         """The Hessian and, with respect to the cotangent, the columns of J^T."""

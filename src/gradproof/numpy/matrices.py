@@ -79,7 +79,8 @@ def _elements(value: Any, what: str, row: Leaf, column: Leaf) -> Any:
             f"{what} has shape {matrix.shape} for d {row.path} / d {column.path}, expected {shapes}{turned}"
         )
     if np.issubdtype(matrix.dtype, np.complexfloating) and not (row.is_complex or column.is_complex):
-        raise UsageError(f"{what} is complex, but {row.path} and {column.path} are real; return a real matrix")
+        holds = " and holds NaN" if np.isnan(matrix.data if is_sparse(matrix) else matrix).any() else ""
+        raise UsageError(f"{what} is complex{holds}, but {row.path} and {column.path} are real; return a real matrix")
     if not is_sparse(matrix):
         return matrix.reshape(m, n)
     return matrix if matrix.ndim == 2 else matrix.reshape((m, n))

@@ -14,6 +14,7 @@ from gradproof.numpy.gradientprogram import GradientProgram
 from gradproof.numpy.leaves import Layout
 from gradproof.numpy.purity import preserved
 from gradproof.numpy.rules import Pair, Rules
+from gradproof.numpy.watched import Snapshot
 from gradproof.program import Array, ComplexArray, Leaf, Offers, Skipped, Tally
 
 
@@ -25,9 +26,13 @@ class NumpyProgram:
         self.name = name
         self.tally = tally
         self.point = _read_only(call.point())
-        with preserved():
-            leaves = call.run(call.arguments(self.point.copy()))
         self.inputs: tuple[Leaf, ...] = call.inputs.leaves
+        arguments = call.arguments(self.point.copy())
+        given = Snapshot([one for one in call.named(arguments) if one[0] in {leaf.path for leaf in self.inputs}])
+        with preserved():
+            leaves = call.run(arguments)
+        # What the function has written into, of what is differentiated; another array may be there to be filled.
+        self.overwritten = given.changed()
         self.outputs: tuple[Leaf, ...] = call.outputs.layout.leaves
         self.skipped: tuple[Skipped, ...] = call.outputs.skipped
         value = np.empty(call.outputs.layout.size)

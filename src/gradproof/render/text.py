@@ -119,7 +119,8 @@ def _digits(comparisons: Sequence[Comparison]) -> str:
 
 def _wrong_pairs(result: Result) -> list[Line]:
     wrong = [comparison for comparison in result.comparisons if comparison.verdict is Verdict.WRONG]
-    wrong.sort(key=lambda comparison: comparison.excess, reverse=True)
+    # What is wrong in one order may be so in the next because of it.
+    wrong.sort(key=lambda comparison: (comparison.order, -comparison.excess))
     listed: list[Line] = []
     for comparison in wrong[:LISTED]:
         where = f"{_place(comparison)}: {share(comparison)}"
