@@ -75,7 +75,7 @@ def examine(program: Metered, settings: Settings, order: int, generator: np.rand
         if not shows_itself(program):
             repeats.ask()
         try:
-            pairing = widest(program, generator)
+            pairing = widest(program, generator, draws=settings.randomness == "reseed")
             doubted = repeats if pairing.casts == "left out" else repeats.leading_to(rounds_inside)
             judged = _in_its_formats(task_for(pairing, doubted), settings, pairing.note)
             if judged.verdict is not Verdict.RIGHT and doubted is not repeats:

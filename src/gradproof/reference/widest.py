@@ -46,7 +46,8 @@ class RoundsInside(Ended):
         self.pairing = pairing
 
 
-def widest(program: Metered, generator: np.random.Generator) -> Pairing:
+def widest(program: Metered, generator: np.random.Generator, *, draws: bool = False) -> Pairing:
+    """`draws`: whether the function draws random numbers, which may be others in float64."""
     form = form_of(program)
     if form is DOUBLE:
         return Pairing(program, program)
@@ -60,7 +61,7 @@ def widest(program: Metered, generator: np.random.Generator) -> Pairing:
         program.values(program.point + np.stack([steps, -steps]))  # the cast may be one that only the point has
         smooth = without_casts(program, generator)
         return smooth or Pairing(program, program, (f"{alone}: the arguments are float64 already",))
-    other = _another(program, wide, form, generator)
+    other = _another(program, wide, form, generator, draws=draws)
     if other is not None:
         return Pairing(program, program, (f"{alone}: {other.path} is another number in float64",))
     return Pairing(program, wide, (f"the rule is judged in float64, and its numbers in {form.name} against those",))
@@ -82,7 +83,9 @@ def without_casts(program: Metered, generator: np.random.Generator) -> Pairing |
     return Pairing(native, wide, (note,), "left out")
 
 
-def _another(program: Metered, wide: Metered, form: Precision, generator: np.random.Generator) -> Leaf | None:
+def _another(
+    program: Metered, wide: Metered, form: Precision, generator: np.random.Generator, *, draws: bool = False
+) -> Leaf | None:
     """An output that is not the same function in float64. What scatters from one neighbour to the next is rounding,
     whatever its size."""
     allowed = np.empty(program.value.size)
@@ -94,7 +97,7 @@ def _another(program: Metered, wide: Metered, form: Precision, generator: np.ran
     points = neighbours(program.point, program.inputs, form, generator)
     left = excess(Pair(program.values(points.copy()), wide.values(points)), allowed, LENIENCE * form.roundings, form)
     suspects = [leaf for leaf in program.outputs if left.steady[leaf.span].any()]
-    return next((leaf for leaf in suspects if not _rough(program, wide, leaf, form, generator)), None)
+    return next((leaf for leaf in suspects if draws or not _rough(program, wide, leaf, form, generator)), None)
 
 
 @np.errstate(invalid="ignore", over="ignore")

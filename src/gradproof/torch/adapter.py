@@ -92,6 +92,11 @@ def _found(
             raise
     if placed is not None:
         fn, first = placed, program(placed, held)
+    if not first.traced.any_graph:
+        # A module that the function makes of its arguments registers parameters, not copies of them.
+        kept = frozenset(path for path, value in named if path in wanted and type(value) is torch.nn.Parameter)
+        again = program(fn, held, registered=kept) if kept else first
+        first = again if again.traced.any_graph else first
     # Only the graph of a first call shows which tensors fn reaches past its arguments.
     originals = [one for one in (*named, *params) if one[0] in wanted]
     captured = captured_paths(first.traced.nodes, originals)
@@ -110,7 +115,8 @@ def _traced(
     fn: Callable[..., Any],
     held: Turn | None,
     captured: frozenset[str] = frozenset(),
+    registered: frozenset[str] = frozenset(),
 ) -> TorchProgram:
-    call = UserCall(fn, arguments, state, wanted, meaning, captured)
+    call = UserCall(fn, arguments, state, wanted, meaning, captured, registered)
     call.held = held
     return TorchProgram(call, name_of(fn), call.point(), Tally())

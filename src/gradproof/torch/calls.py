@@ -60,8 +60,10 @@ class UserCall:
         wanted: frozenset[str],
         meaning: Meaning,
         captured: frozenset[str] = frozenset(),
+        registered: frozenset[str] = frozenset(),
     ) -> None:
         """`arguments` is the flattened (args, kwargs); `state` a module's parameters and buffers, by path."""
+        self._registered = registered
         self._fn = fn
         self._tree, named = arguments
         self._state = [path.partition(".")[2] for path, _ in state]
@@ -81,7 +83,7 @@ class UserCall:
                 if isinstance(value, (torch.Tensor, np.ndarray)):
                     self._copied.append(slot)
         chosen = [named[slot] for slot in self._slots]
-        self.forms = Forms.of(chosen, meaning, captured)
+        self.forms = Forms.of(chosen, meaning, captured, registered)
         self._captured = self.forms.captured
         # Those of the user's own tensors, which calls get copies of; captured ones have theirs.
         self._hooks = [
@@ -164,7 +166,8 @@ class UserCall:
 
     def _of(self, named: Sequence[tuple[str, Any]]) -> UserCall:
         split = len(named) - len(self._state)
-        call = UserCall(self._fn, (self._tree, named[:split]), named[split:], self._wanted, self._meaning)
+        arguments, kept = (self._tree, named[:split]), self._registered
+        call = UserCall(self._fn, arguments, named[split:], self._wanted, self._meaning, registered=kept)
         call.held = self.held
         call._hooks, call.hooked = self._hooks, self.hooked  # a wider copy of a tensor has none
         return call

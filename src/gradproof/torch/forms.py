@@ -19,7 +19,7 @@ from gradproof.program import Array
 from gradproof.torch.captured import Captured
 from gradproof.torch.leaves import Layout
 from gradproof.torch.sparse import SPARSE, Everywhere, Pattern, Stored, masked, opened
-from gradproof.torch.subclasses import PLAIN, Masked, Subclass
+from gradproof.torch.subclasses import PLAIN, Masked, Registered, Subclass
 
 MKLDNN: torch.layout = torch._mkldnn  # type: ignore[attr-defined]
 
@@ -82,10 +82,20 @@ class Forms:
     reason: str = ""
 
     @classmethod
-    def of(cls, named: Sequence[tuple[str, Tensor]], meaning: Meaning, captured: frozenset[str]) -> Forms:
+    def of(
+        cls,
+        named: Sequence[tuple[str, Tensor]],
+        meaning: Meaning,
+        captured: frozenset[str],
+        registered: frozenset[str] = frozenset(),
+    ) -> Forms:
         found: dict[int, Form] = {}
         for i, (path, tensor) in enumerate(named):
-            form = Captured(path, tensor) if path in captured else form_of(path, tensor, meaning)
+            form: Form | None
+            if path in registered:
+                form = Registered(path, tensor)
+            else:
+                form = Captured(path, tensor) if path in captured else form_of(path, tensor, meaning)
             if form is not None:
                 found[i] = form
         if captured:

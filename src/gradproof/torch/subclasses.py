@@ -41,6 +41,31 @@ class Subclass:
 
 
 @dataclass(frozen=True, slots=True)
+class Registered:
+    """A parameter that the function registers in a module of its own, which takes leaves only: it gets those that the
+    graph begins with, not copies of them."""
+
+    path: str
+    tensor: Tensor
+
+    @property
+    def coordinates(self) -> Tensor:
+        return self.tensor.detach()
+
+    def argument(self, coordinates: Tensor) -> Tensor:
+        return torch.nn.Parameter(coordinates.detach().clone())
+
+    def leaf(self) -> Tensor:
+        return self.argument(self.tensor)
+
+    def copy(self, leaf: Tensor) -> Tensor:
+        return leaf
+
+    def gradient(self, gradient: Tensor) -> Tensor:
+        return opened(gradient)
+
+
+@dataclass(frozen=True, slots=True)
 class Masked:
     """A masked tensor. An entry that is masked out is a coordinate on which nothing depends."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+from gradproof.errors import Unsupported, first_line, where
 from gradproof.program import Spot
 from gradproof.result import Finding, Place, Verdict
 from gradproof.torch.contracts.pulls import Gradients, pulled, same
@@ -53,7 +54,14 @@ def _exchangeable(subject: Subject) -> int:
 def _compared(subject: Subject, subset: Sequence[int], missing: Missing = "wrong") -> Finding | None:
     if all(subject.gradients[i] is None for i in subset):
         return None
-    alone = _gradients(subject, subset)
+    try:
+        alone = _gradients(subject, subset)
+    except Unsupported:
+        raise
+    except Exception as error:  # noqa: BLE001  whatever it is, with all inputs backward has not raised it
+        asked = ", ".join(subject.program.inputs[i].path for i in subset)
+        sentence = f"backward raises when only {asked} requires grad: {type(error).__name__}: {first_line(error)}"
+        return Finding("subset", Verdict.WRONG, Place(None, Spot(asked)), f"{sentence}{where(error)}", HINT)
     for i, gradient in zip(subset, alone or (), strict=False):
         if not subject.differ_at(i, subject.gradients[i], gradient) or (gradient is None and missing == "allowed"):
             continue
