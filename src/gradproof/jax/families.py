@@ -2,7 +2,8 @@
 the user's function lives, and used again for the same function on arguments of the same form.
 
 A kept one may be stale: the function may have looked at something that changed since. So whoever uses it holds its
-first batch against a plain call, and makes a new one where they disagree.
+first batch against a plain call, and makes a new one where they disagree. Of a derivative, of which there are no plain
+calls, it is traced once more instead (`traces`).
 """
 
 from __future__ import annotations
@@ -10,16 +11,15 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from gradproof.batching import Runner, Way
-from gradproof.jax.calls import Call, UserCall
-from gradproof.jax.leaves import Arrays, Layout, units_and
+from gradproof.jax.calls import Call, DerivedCall, UserCall
+from gradproof.jax.family import Family
+from gradproof.jax.leaves import Arrays, Layout
 from gradproof.jax.recipes import Recipe
 from gradproof.program import Array
 
@@ -31,100 +31,6 @@ DIGITS = 4
 
 # Rows, and more rows to fill the batch -> the results of all of them.
 Batch = Callable[[Array, Array], Arrays]
-
-
-class Family:
-    """One call and what was compiled for it; `recipe` is what that did at the time, if all of it could be seen."""
-
-    def __init__(self, call: Call) -> None:
-        self.call = call
-        self.recipe: Recipe | None = None
-
-    @cached_property
-    def one(self) -> Callable[..., Any]:
-        call = self.call
-        return _quickly(lambda xs: tuple(call.run(xs)))
-
-    @cached_property
-    def values(self) -> Callable[..., Any]:
-        call = self.call
-        return jax.jit(jax.vmap(lambda xs: tuple(call.run(xs))))
-
-    @cached_property
-    def pull(self) -> Callable[..., Any]:
-        """Rows are last in what this gives: else XLA computes what they have in common anew for each of them."""
-        call = self.call
-        return jax.jit(jax.vmap(lambda xs, ws: tuple(call.reverse(xs).pull(ws)), in_axes=(None, 0), out_axes=-1))
-
-    @cached_property
-    def push(self) -> Callable[..., Any]:
-        """The same."""
-        call = self.call
-        return jax.jit(jax.vmap(lambda xs, us: tuple(call.forward(xs, us).tangents), in_axes=(None, 0), out_axes=-1))
-
-    @cached_property
-    def pull_side_by_side(self) -> Callable[..., Any]:
-        """All rows in one matrix (N, k): to put together the parts of all leaves is quicker compiled."""
-        call = self.call
-        return jax.jit(lambda xs, ws: _side_by_side(call, xs, ws))
-
-    @cached_property
-    def pull_every(self) -> Callable[..., Any]:
-        """All unit cotangents, and then these, side by side: (N, M + k)."""
-        call = self.call
-        return jax.jit(lambda xs, ws: _side_by_side(call, xs, units_and(ws)))
-
-    @cached_property
-    def push_below(self) -> Callable[..., Any]:
-        """All rows in one matrix (k, M)."""
-        call = self.call
-        return jax.jit(lambda xs, us: _below(call, xs, us))
-
-    @cached_property
-    def push_every(self) -> Callable[..., Any]:
-        """All unit tangents, and then these, one below the other: (N + k, M)."""
-        call = self.call
-        return jax.jit(lambda xs, us: _below(call, xs, units_and(us)))
-
-    @cached_property
-    def one_pull(self) -> Callable[..., tuple[Arrays, Arrays]]:
-        """The value comes along."""
-
-        def pull(xs: Arrays, ws: Arrays) -> tuple[Arrays, Arrays]:
-            found = self.call.reverse(xs)
-            return tuple(found.values), tuple(found.pull(ws))
-
-        return _quickly(pull)
-
-    @cached_property
-    def one_push(self) -> Callable[..., tuple[Arrays, Arrays]]:
-        """The same."""
-
-        def push(xs: Arrays, us: Arrays) -> tuple[Arrays, Arrays]:
-            found = self.call.forward(xs, us)
-            return tuple(found.values), tuple(found.tangents)
-
-        return _quickly(push)
-
-
-def _side_by_side(call: Call, xs: Arrays, ws: Arrays) -> Any:
-    found = jax.vmap(lambda one: tuple(call.reverse(xs).pull(one)), out_axes=-1)(ws)
-    return jnp.concatenate([one.reshape(-1, one.shape[-1]) for one in found])
-
-
-def _below(call: Call, xs: Arrays, us: Arrays) -> Any:
-    found = jax.vmap(lambda one: tuple(call.forward(xs, one).tangents))(us)
-    return jnp.concatenate([one.reshape(len(one), -1) for one in found], axis=1)
-
-
-def _quickly(run: Callable[..., Any]) -> Callable[..., Any]:
-    """Compiled in half the time, for what is small: one row that runs once or twice in a check."""
-    # The name of the option is that of XLA's compiler for processors.
-    return jax.jit(run, compiler_options={"xla_backend_optimization_level": 0} if _on_cpu() else None)
-
-
-def _on_cpu() -> bool:
-    return bool(jax.default_backend() == "cpu")
 
 
 class _Kept:
@@ -165,14 +71,23 @@ def _make(call: UserCall, width: str) -> Family:
 
 
 class Shelf:
-    """A program's way to its family: kept from an earlier check, or, from `renew` on, one of its own. Only what is
-    compiled for the user's function itself is kept, where a plain call shows whether it is stale."""
+    """A program's way to its family: kept from an earlier check, or, from `renew` on, one of its own."""
 
     def __init__(self, call: Call, width: str) -> None:
         self.call = call
         self._width = width
         self._family: Family | None = None
         self.fresh = False
+        self._trusted = False  # whether it has been seen that nothing is stale
+
+    def derived(self, kind: type[DerivedCall]) -> Shelf:
+        """That of a derivative of this call. What is compiled there is kept along with what is compiled here."""
+        family = self.family
+        family.call.learn_from(self.call)
+        shelf = Shelf(kind(self.call), self._width)
+        shelf._family = Family(kind(family.call), family.store.of(kind), trusted=self._trusted)
+        shelf.fresh, shelf._trusted = True, self._trusted
+        return shelf
 
     @property
     def family(self) -> Family:
@@ -194,7 +109,8 @@ class Shelf:
         if recipe is not None and (self.family.recipe is None or not recipe.same_as(self.family.recipe)):
             self.renew()
             self.family.recipe = recipe
-        return recipe is not None
+        self._trusted = recipe is not None
+        return self._trusted
 
     def ways(self, batch: Batch, results: Layout, batched: Runner) -> tuple[Way, ...]:
         """The ways to run a batch. What was kept may be stale, and then a new one may be right."""

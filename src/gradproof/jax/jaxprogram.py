@@ -198,11 +198,11 @@ class JaxProgram:
 
     @cached_property
     def _gradients(self) -> Shelf:
-        return Shelf(GradientCall(self.call), self.scope.form)
+        return self.runs.shelf.derived(GradientCall)
 
     @cached_property
     def _tangents(self) -> Shelf:
-        return Shelf(TangentCall(self.call), self.scope.form)
+        return self.runs.shelf.derived(TangentCall)
 
     def linearized(self) -> JaxProgram:
         """The same program with `jax.linearize` for its forward mode."""
@@ -211,7 +211,7 @@ class JaxProgram:
     @cached_property
     def _linearized(self) -> JaxProgram:
         origin = Origin(self, "linearized")
-        shelf = Shelf(LinearizedCall(self.call), self.scope.form)
+        shelf = self.runs.shelf.derived(LinearizedCall)
         plain: Plain = "eager" if self._plain == "familiar" else self._plain
         return JaxProgram(shelf, self.name, self.point, self.tally, self.scope, origin=origin, plain=plain)
 

@@ -24,11 +24,14 @@ from gradproof.jax.leaves import Arrays
 # What is compiled with the bodies that it is given; and what keeps that.
 LOOPS = frozenset({"scan", "while", "cond", "custom_linear_solve"})
 JITS = frozenset({"jit", "pjit"})
+# What has rules, in parameters of its own, for those who differentiate it: they do not run when it does.
+RULED = frozenset({"custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr"})
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Recipe:
-    """The operations of a traced function, with the constants that it took from elsewhere."""
+    """The operations of a traced function, with the constants that it took from elsewhere. Two are the same if they do
+    the same when they run, whatever their derivatives are."""
 
     closed: Any
 
@@ -184,10 +187,17 @@ def _same_jaxpr(one: Any, other: Any, _: Names) -> bool:
     names: Names = dict(zip(ours, theirs, strict=True))
     for eqn, its in zip(one.eqns, other.eqns, strict=True):
         alike = eqn.primitive is its.primitive and _same_all(eqn.invars, its.invars, names)
-        if not (alike and _same_dicts(eqn.params, its.params, names) and _kinds(eqn.outvars) == _kinds(its.outvars)):
+        if not (alike and _same_dicts(_run(eqn), _run(its), names) and _kinds(eqn.outvars) == _kinds(its.outvars)):
             return False
         names.update(zip(eqn.outvars, its.outvars, strict=True))
     return _same_all(one.outvars, other.outvars, names)
+
+
+def _run(eqn: Any) -> dict[str, Any]:
+    """The parameters that tell what runs."""
+    if eqn.primitive.name not in RULED:
+        return dict(eqn.params)
+    return {name: one for name, one in eqn.params.items() if isinstance(one, (core.Jaxpr, core.ClosedJaxpr))}
 
 
 def _kinds(variables: Sequence[Any]) -> list[Any]:

@@ -13,7 +13,8 @@ import numpy as np
 from gradproof.batching import Lane, Work, agree
 from gradproof.errors import OutputsChanged, Unsupported
 from gradproof.jax.calls import Reversed
-from gradproof.jax.families import COMPILED, Family, Shelf
+from gradproof.jax.families import COMPILED, Shelf
+from gradproof.jax.family import Family
 from gradproof.jax.leaves import Arrays, Layout, as_array
 from gradproof.jax.recipes import Recipe, has_loops
 from gradproof.jax.scope import Scope
