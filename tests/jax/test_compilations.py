@@ -15,14 +15,20 @@ import pytest
 from jax import monitoring
 
 import gradproof
-from gradproof.jax import CheckFailed, check_grads
+from gradproof.jax import CheckFailed, check_grads, families, program_of
+from gradproof.jax.recipes import compiles_anew
 
 X = np.array([0.3, 0.8, 1.7])
 
 _all: list[str] = []
-monitoring.register_event_duration_secs_listener(
-    lambda event, _, **about: _all.append(str(about.get("fun_name", ""))) if "backend_compile" in event else None
-)
+
+
+def _note(event: str, duration_secs: float, **about: str | int) -> None:
+    if "backend_compile" in event:
+        _all.append(f"{about.get('fun_name')} in {duration_secs} s")
+
+
+monitoring.register_event_duration_secs_listener(_note)
 
 
 @contextmanager
@@ -47,12 +53,15 @@ def with_rule() -> Callable[[Any], Any]:
     return function
 
 
-def plain(x: Any) -> Any:
-    return jnp.sin(x) * x
+def without() -> Callable[[Any], Any]:
+    def function(x: Any) -> Any:
+        return jnp.sin(x) * x
+
+    return function
 
 
 @pytest.mark.parametrize("order", [2, 3])
-@pytest.mark.parametrize("make", [with_rule, lambda: lambda x: plain(x)], ids=["rule", "plain"])
+@pytest.mark.parametrize("make", [with_rule, without])
 def test_derivatives_of_derivatives_are_compiled_once(make: Callable[[], Any], order: int) -> None:
     function = make()
     with compiled() as first:
@@ -98,11 +107,62 @@ def test_a_rule_that_changed_is_compiled_anew() -> None:
 
 
 def test_what_is_kept_goes_with_the_function() -> None:
-    def function(x: Any) -> Any:
-        return plain(x)
-
+    function = without()
     alive = weakref.ref(function)
     check_grads(function, (jnp.asarray(X),), 2)
     del function
     gc.collect()
     assert alive() is None
+
+
+def solved(x: Any) -> Any:
+    """A jit that is made in the call: what it compiles serves for that call alone."""
+    return jax.jit(lambda y: jnp.linalg.solve(jnp.eye(3) + jnp.outer(y, y), y))(x)
+
+
+def opaque(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """With a rule, which may look at anything: plain calls are made of it."""
+    wrapped = jax.custom_jvp(function)
+    wrapped.defjvp(lambda xs, ts: jax.jvp(function, xs, ts))
+    return wrapped
+
+
+def test_a_jit_that_is_made_in_each_call_is_compiled_in_few() -> None:
+    function = opaque(solved)
+    assert compiles_anew(lambda xs: [function(*xs)], [jnp.asarray(X)])
+    assert not compiles_anew(lambda xs: [jnp.linalg.inv(jnp.outer(*xs, *xs)), jax.nn.softmax(*xs)], [jnp.asarray(X)])
+    with jax.enable_x64(True), compiled() as names:
+        check_grads(function, (jnp.asarray(X),), 1)
+    assert sum("lambda" in name for name in names) <= 9  # one for each of 16 plain calls, before
+    with jax.enable_x64(True), compiled() as names:
+        check_grads(function, (jnp.asarray(X),), 1)
+    assert len(names) <= 5
+
+
+def rounded(x: Any) -> Any:
+    """In float32 three digits are left of it, and of its derivatives."""
+    return jnp.sin(x + 1e4)
+
+
+def test_what_is_far_off_in_float32_is_not_taken_for_stale() -> None:
+    function = opaque(rounded)
+    x = jnp.linspace(0.3, 1.7, 20, dtype="float32")
+    gradproof.check(function, x, seed=0)
+    with compiled() as second:
+        gradproof.check(function, x, seed=0)
+    assert second == []
+
+
+def test_little_is_compiled_for_more_rows_where_that_is_dear(monkeypatch: pytest.MonkeyPatch) -> None:
+    def found(dear: float) -> list[str]:
+        monkeypatch.setattr(families, "DEAR", dear)
+        program = program_of(opaque(rounded), jnp.asarray(X, "float64"))
+        with compiled() as names:
+            for rows in (12, 3, 40, 100):
+                given = program.point + np.linspace(0.0, 1.0, rows)[:, None]
+                np.testing.assert_allclose(program.values(given), np.sin(given + 1e4), atol=1e-9)
+        return [name for name in names if "lambda" in name]
+
+    with jax.enable_x64(True):
+        assert len(found(dear=0.0)) == 1
+        assert len(found(dear=np.inf)) == 3

@@ -8,6 +8,7 @@ calls, it is traced once more instead (`traces`).
 
 from __future__ import annotations
 
+import time
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from gradproof.jax.calls import Call, DerivedCall, UserCall
 from gradproof.jax.family import Family
 from gradproof.jax.leaves import Arrays, Layout
 from gradproof.jax.recipes import Recipe
+from gradproof.jax.traces import Sizes
 from gradproof.program import Array
 
 # Forms of arguments that are kept for each function, the last ones used.
@@ -28,6 +30,10 @@ KEPT = 4
 COMPILED, BATCHED = "vmap, compiled", "vmap"
 # Batches are compiled for sizes that have at most this many binary digits that count: few sizes, little to spare.
 DIGITS = 4
+# What takes so many seconds to compile is not compiled for yet another size, if it can be run some more times, or with
+# some more rows, instead.
+DEAR = 1.0
+MORE = 16
 
 # Rows, and more rows to fill the batch -> the results of all of them.
 Batch = Callable[[Array, Array], Arrays]
@@ -112,15 +118,18 @@ class Shelf:
         self._trusted = recipe is not None
         return self._trusted
 
-    def ways(self, batch: Batch, results: Layout, batched: Runner) -> tuple[Way, ...]:
+    def ways(self, name: str, batch: Batch, results: Layout, batched: Runner) -> tuple[Way, ...]:
         """The ways to run a batch. What was kept may be stale, and then a new one may be right."""
 
         def renewed(rows: Array, more: Array) -> Arrays:
             self.renew()
             return batch(rows, more)
 
-        again = () if self.fresh else (Compiled.way(renewed, results),)
-        return (Compiled.way(batch, results), *again, Way(BATCHED, batched))
+        def sizes() -> Sizes:
+            return self.family.sizes(name)
+
+        again = () if self.fresh else (Compiled.way(renewed, results, sizes),)
+        return (Compiled.way(batch, results, sizes), *again, Way(BATCHED, batched))
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,20 +138,24 @@ class Compiled(Way):
 
     batch: Batch
     results: Layout
+    sizes: Callable[[], Sizes]
 
     @classmethod
-    def way(cls, batch: Batch, results: Layout) -> Compiled:
+    def way(cls, batch: Batch, results: Layout, sizes: Callable[[], Sizes]) -> Compiled:
         def run(rows: Array, into: Array) -> None:
-            results.write(batch(rows, _filling(rows, 0)), into)
+            most = _most(len(rows), sizes())
+            for start in range(0, len(rows), most):
+                piece = rows[start : start + most]
+                results.write(_timed(batch, piece, _filling(piece, 0, sizes()), sizes), into[start : start + most])
 
-        return cls(COMPILED, run, batch, results)
+        return cls(COMPILED, run, batch, results, sizes)
 
     def beside(self, guests: Array, rows: Array, into: Array) -> Array:
         head = guests[1:2]  # then it fills the batch up as well, and is the last
         inner = np.concatenate([head, rows]) if len(head) else rows
-        more = _filling(inner, 2)
+        more = _filling(inner, 2, self.sizes())
         more[0] = guests[0]
-        arrays = self.batch(inner, more)
+        arrays = _timed(self.batch, inner, more, self.sizes)
         results = np.empty((len(inner), into.shape[1])) if len(head) else into
         self.results.write(arrays, results)
         if len(head):
@@ -153,10 +166,31 @@ class Compiled(Way):
         return found
 
 
-def _filling(rows: Array, least: int) -> Array:
+def _timed(batch: Batch, rows: Array, more: Array, sizes: Callable[[], Sizes]) -> Arrays:
+    """The first time, what is waited for is the compiler: results of JAX are promises."""
+    started = time.perf_counter()
+    found = batch(rows, more)
+    sizes().setdefault(len(rows) + len(more), time.perf_counter() - started)
+    return found
+
+
+def _most(rows: int, sizes: Sizes) -> int:
+    """How many rows at a time."""
+    known = max(sizes, default=0)
+    return known if _is_dear(sizes) and known < rows <= MORE * known else max(1, rows)
+
+
+def _filling(rows: Array, least: int, sizes: Sizes) -> Array:
     """Copies of the first row, up to a size that may have been compiled already."""
     grain = 1 << max(3, len(rows).bit_length() - DIGITS)
-    return np.repeat(rows[:1], least + (-len(rows) - least) % grain, axis=0)
+    size = len(rows) + least + (-len(rows) - least) % grain
+    if size not in sizes and _is_dear(sizes):
+        size = min((one for one in sizes if size <= one <= MORE * size), default=size)
+    return np.repeat(rows[:1], size - len(rows), axis=0)
+
+
+def _is_dear(sizes: Sizes) -> bool:
+    return max(sizes.values(), default=-1.0) > DEAR
 
 
 def _form(call: UserCall, width: str) -> object:

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from gradproof.jax.calls import Call
 from gradproof.jax.leaves import Arrays, units_and
 from gradproof.jax.recipes import Recipe
-from gradproof.jax.traces import Kept, Store
+from gradproof.jax.traces import Kept, Sizes, Store
 
 Run = Callable[..., Any]
 
@@ -31,6 +31,9 @@ class Family:
         self._keeps = store is not None
         self._trusted = trusted
 
+    def sizes(self, name: str) -> Sizes:
+        return self.store.sizes.setdefault(name, {})
+
     def _compiled(self, name: str, run: Run, options: dict[str, Any] | None = None) -> Run:
         jitted = jax.jit(run, compiler_options=options)
         return Kept(name, jitted, self.store, trusted=self._trusted) if self._keeps else jitted
@@ -41,7 +44,7 @@ class Family:
         return self._compiled(name, run, {"xla_backend_optimization_level": 0} if _on_cpu() else None)
 
     @cached_property
-    def one(self) -> Run:
+    def one(self) -> Any:
         call = self.call
         return self._quickly("one", lambda xs: tuple(call.run(xs)))
 

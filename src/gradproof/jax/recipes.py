@@ -7,6 +7,7 @@ is what a plain call would give. A rule that somebody wrote, or a callback, is P
 from __future__ import annotations
 
 import functools
+import operator
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -60,10 +61,16 @@ def traced(run: Callable[[Arrays], Arrays], arrays: Arrays) -> Any:
         return jax.make_jaxpr(function)(*arrays)
 
 
-def has_loops(run: Callable[[Arrays], Arrays], arrays: Arrays) -> bool:
-    """Whether there are operations inside that have bodies, as loops do; not where a jit is around them."""
+def compiles_anew(run: Callable[[Arrays], Arrays], arrays: Arrays) -> bool:
+    """Whether a plain call compiles something each time. Operations that have bodies, as loops do, are compiled with
+    them, and bodies are mostly made in the call. A jit keeps what is inside, unless it is made in the call itself: then
+    the next call has another one."""
     try:
-        return _loops(traced(run, arrays).jaxpr)
+        first = traced(run, arrays).jaxpr
+        if _loops(first):
+            return True
+        jits = list(_jits(first))
+        return bool(jits) and any(map(operator.is_not, jits, _jits(traced(run, arrays).jaxpr)))
     except Exception:  # noqa: BLE001  whatever it is, it need not happen in a plain call
         return False
 
@@ -73,6 +80,17 @@ def _loops(jaxpr: Any) -> bool:
         eqn.primitive.name in LOOPS or (eqn.primitive.name not in JITS and any(map(_loops, bodies(eqn.params))))
         for eqn in jaxpr.eqns
     )
+
+
+def _jits(jaxpr: Any) -> Iterator[Any]:
+    """What the outermost ones consist of."""
+    for eqn in jaxpr.eqns:
+        inside = bodies(eqn.params)
+        if eqn.primitive.name in JITS:
+            yield from inside
+        else:
+            for body in inside:
+                yield from _jits(body)
 
 
 def operations(jaxpr: Any) -> Iterator[Any]:

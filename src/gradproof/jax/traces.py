@@ -16,6 +16,9 @@ from gradproof.jax.recipes import Recipe
 
 Form = tuple[str, tuple[tuple[tuple[int, ...], Any], ...]]
 
+# Of the batches that something has been compiled for: how many seconds that took.
+Sizes = dict[int, float]
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Program:
@@ -30,6 +33,7 @@ class Store:
     """The programs of one call, by name and form of the arguments; and the stores of calls that are derived from it."""
 
     programs: dict[Form, Program] = field(default_factory=dict)
+    sizes: dict[str, Sizes] = field(default_factory=dict)
     derived: dict[object, Store] = field(default_factory=dict)
 
     def of(self, kind: object) -> Store:
