@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -146,13 +147,14 @@ class Lane:
         """A batch is believed when one of its rows is what a plain call gives."""
         lent = None if self.native is None else self.native.known
         with work.scope:
-            # What cancels in the narrow format may be far off there: then a plain call decides.
-            if lent is None or self._disagrees(self._trial(rows, into, lent, work), work):
+            # What cancels in the narrow format may be far off there: then a plain call decides, of all ways.
+            if lent is None or self._disagrees(self._trial(rows, into, lent, work), work, until="one differs"):
+                self.native = None
                 self._disagrees(self._trial(rows, into, self.known, work), work)
         if not self.batched:
             work.each(rows, into)
 
-    def _disagrees(self, trial: Trial, work: Work) -> bool:
+    def _disagrees(self, trial: Trial, work: Work, until: Literal["one holds", "one differs"] = "one holds") -> bool:
         """Try the ways, until one gives what is expected; whether none does, but one gives something else. Where none
         does, the first tells why, unless rows differ."""
         differs, raised = False, ""
@@ -167,6 +169,8 @@ class Lane:
                 self.batched, self.way = True, way.name
                 break
             differs = True
+            if until == "one differs":
+                break
         # Kept also where a later way is believed: who asks for more than that can see that an earlier one was not.
         self.reason = "a batch disagrees with a single call" if differs else raised
         if not self.batched:

@@ -13,7 +13,7 @@ import pytest
 import gradproof
 from gradproof import Verdict
 from gradproof.jax import program_of
-from gradproof.jax.recipes import has_loops
+from gradproof.jax.recipes import compiles_anew
 
 # Plain calls, and traces of what is compiled. Single calls were 635 of the small one, and 440 of the large one.
 FEW = 40
@@ -70,9 +70,9 @@ def test_a_jit_around_a_loop_keeps_it() -> None:
         return [recurrence(lambda: None, 1)(*arrays)]
 
     point = [jnp.ones((3, 2)), jnp.ones((3, 2))]
-    assert has_loops(function, point)
-    assert not has_loops(jax.jit(function), point)
-    assert not has_loops(lambda arrays: [jnp.sin(arrays[0])], point)
+    assert compiles_anew(function, point)
+    assert not compiles_anew(jax.jit(function), point)
+    assert not compiles_anew(lambda arrays: [jnp.sin(arrays[0])], point)
 
 
 def test_gradients_with_other_cotangents_are_compiled_once() -> None:

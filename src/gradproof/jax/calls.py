@@ -184,11 +184,18 @@ class UserCall(Call):
         return UserCall(self.signature)
 
 
-class GradientCall(Call):
-    """(x, w) -> J(x)^T w of another call."""
+class DerivedCall(Call):
+    """Made of another call."""
 
     def __init__(self, inner: Call) -> None:
         self.inner = inner
+
+
+class GradientCall(DerivedCall):
+    """(x, w) -> J(x)^T w of another call."""
+
+    def __init__(self, inner: Call) -> None:
+        super().__init__(inner)
         self.inputs = joined(inner.inputs, _renamed(inner.outputs, "cotangent"))
         self._gradients = _renamed(inner.inputs, "grad")
 
@@ -201,11 +208,11 @@ class GradientCall(Call):
         return self.inner.reverse(arrays[:count]).pull(arrays[count:])
 
 
-class TangentCall(Call):
+class TangentCall(DerivedCall):
     """(x, u) -> J(x) u of another call."""
 
     def __init__(self, inner: Call) -> None:
-        self.inner = inner
+        super().__init__(inner)
         self.inputs = joined(inner.inputs, _renamed(inner.inputs, "tangent"))
         self._tangents = _renamed(inner.outputs, "tangent")
 
@@ -218,11 +225,11 @@ class TangentCall(Call):
         return self.inner.forward(arrays[:count], arrays[count:]).tangents
 
 
-class LinearizedCall(Call):
+class LinearizedCall(DerivedCall):
     """The same call, but its forward mode is the linear map that `jax.linearize` makes."""
 
     def __init__(self, inner: Call) -> None:
-        self.inner = inner
+        super().__init__(inner)
         self.inputs = inner.inputs
         self.skipped = inner.skipped
 

@@ -7,16 +7,20 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gradproof.batching import Known, Lane, agree, quiet
+from gradproof.batching import Known, Lane, Work, agree, quiet
 from gradproof.jax.families import COMPILED
 from gradproof.jax.leaves import Layout
 from gradproof.program import Array, Every
 
 # The rows beside the unit vectors fill up to a multiple of this: few sizes to compile.
 BESIDE = 4
+# Fewer unit vectors go with other rows: then one program serves for both.
+FEW = 16
 
 
-def every(lane: Lane, sides: tuple[Layout, Layout], more: Array, run: Callable[[Array], Every]) -> Every | None:
+def every(
+    lane: Lane, sides: tuple[Layout, Layout], more: Array, run: Callable[[Array], Every], work: Work
+) -> Every | None:
     """What the unit vectors and some more rows give; None where that is to be had row by row, or not believed. One row
     must be what a plain call gave, as in any other batch."""
     if lane.batched is False or (lane.batched and lane.way != COMPILED):
@@ -26,7 +30,7 @@ def every(lane: Lane, sides: tuple[Layout, Layout], more: Array, run: Callable[[
     if lane.batched is None and guest is None:
         return None
     count = more.shape[1]
-    if lane.few > count or count + len(more) + 1 + BESIDE > lane.most or not all(map(_is_real, sides)):
+    if max(FEW, lane.few) > count or count + len(more) + 1 + BESIDE > lane.most or not all(map(_is_real, sides)):
         return None
     try:
         with quiet():
@@ -34,13 +38,25 @@ def every(lane: Lane, sides: tuple[Layout, Layout], more: Array, run: Callable[[
     except Exception:  # noqa: BLE001  the rows get their say
         return None
     if guest is not None:
-        if not agree(found.more[len(more)], guest.result, max(lane.roundoff, guest.roundoff)):
-            if lane.native is None:  # else the narrow format may be far off, and a plain call decides
-                lane.refuse("a batch disagrees with a single call")
+        if not _believed(lane, guest, found.more[len(more)], work):
             return None
         lane.batched, lane.way = True, COMPILED
     lane.used = True
     return Every(found.jacobian, found.more[: len(more)])
+
+
+def _believed(lane: Lane, guest: Known, found: Array, work: Work) -> bool:
+    if agree(found, guest.result, max(lane.roundoff, guest.roundoff)):
+        return True
+    if lane.native is None:
+        lane.refuse("a batch disagrees with a single call")
+        return False
+    # The narrow format may be far off: a plain call decides, also for the batches that follow.
+    alone = np.empty((1, found.size))
+    with work.scope:
+        work.each(guest.row[None].copy(), alone)
+    lane.native, lane.known = None, Known(guest.row, alone[0], lane.roundoff)
+    return agree(found, alone[0], lane.roundoff)
 
 
 def _given(more: Array, guest: Known | None) -> Array:

@@ -2,25 +2,27 @@
 the user's function lives, and used again for the same function on arguments of the same form.
 
 A kept one may be stale: the function may have looked at something that changed since. So whoever uses it holds its
-first batch against a plain call, and makes a new one where they disagree.
+first batch against a plain call, and makes a new one where they disagree. Of a derivative, of which there are no plain
+calls, it is traced once more instead (`traces`).
 """
 
 from __future__ import annotations
 
+import time
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from gradproof.batching import Runner, Way
-from gradproof.jax.calls import Call, UserCall
-from gradproof.jax.leaves import Arrays, Layout, units_and
+from gradproof.jax.calls import Call, DerivedCall, UserCall
+from gradproof.jax.family import Family
+from gradproof.jax.leaves import Arrays, Layout
 from gradproof.jax.recipes import Recipe
+from gradproof.jax.traces import Sizes
 from gradproof.program import Array
 
 # Forms of arguments that are kept for each function, the last ones used.
@@ -28,103 +30,13 @@ KEPT = 4
 COMPILED, BATCHED = "vmap, compiled", "vmap"
 # Batches are compiled for sizes that have at most this many binary digits that count: few sizes, little to spare.
 DIGITS = 4
+# What takes so many seconds to compile is not compiled for yet another size, if it can be run some more times, or with
+# some more rows, instead.
+DEAR = 1.0
+MORE = 16
 
 # Rows, and more rows to fill the batch -> the results of all of them.
 Batch = Callable[[Array, Array], Arrays]
-
-
-class Family:
-    """One call and what was compiled for it; `recipe` is what that did at the time, if all of it could be seen."""
-
-    def __init__(self, call: Call) -> None:
-        self.call = call
-        self.recipe: Recipe | None = None
-
-    @cached_property
-    def one(self) -> Callable[..., Any]:
-        call = self.call
-        return _quickly(lambda xs: tuple(call.run(xs)))
-
-    @cached_property
-    def values(self) -> Callable[..., Any]:
-        call = self.call
-        return jax.jit(jax.vmap(lambda xs: tuple(call.run(xs))))
-
-    @cached_property
-    def pull(self) -> Callable[..., Any]:
-        """Rows are last in what this gives: else XLA computes what they have in common anew for each of them."""
-        call = self.call
-        return jax.jit(jax.vmap(lambda xs, ws: tuple(call.reverse(xs).pull(ws)), in_axes=(None, 0), out_axes=-1))
-
-    @cached_property
-    def push(self) -> Callable[..., Any]:
-        """The same."""
-        call = self.call
-        return jax.jit(jax.vmap(lambda xs, us: tuple(call.forward(xs, us).tangents), in_axes=(None, 0), out_axes=-1))
-
-    @cached_property
-    def pull_side_by_side(self) -> Callable[..., Any]:
-        """All rows in one matrix (N, k): to put together the parts of all leaves is quicker compiled."""
-        call = self.call
-        return jax.jit(lambda xs, ws: _side_by_side(call, xs, ws))
-
-    @cached_property
-    def pull_every(self) -> Callable[..., Any]:
-        """All unit cotangents, and then these, side by side: (N, M + k)."""
-        call = self.call
-        return jax.jit(lambda xs, ws: _side_by_side(call, xs, units_and(ws)))
-
-    @cached_property
-    def push_below(self) -> Callable[..., Any]:
-        """All rows in one matrix (k, M)."""
-        call = self.call
-        return jax.jit(lambda xs, us: _below(call, xs, us))
-
-    @cached_property
-    def push_every(self) -> Callable[..., Any]:
-        """All unit tangents, and then these, one below the other: (N + k, M)."""
-        call = self.call
-        return jax.jit(lambda xs, us: _below(call, xs, units_and(us)))
-
-    @cached_property
-    def one_pull(self) -> Callable[..., tuple[Arrays, Arrays]]:
-        """The value comes along."""
-
-        def pull(xs: Arrays, ws: Arrays) -> tuple[Arrays, Arrays]:
-            found = self.call.reverse(xs)
-            return tuple(found.values), tuple(found.pull(ws))
-
-        return _quickly(pull)
-
-    @cached_property
-    def one_push(self) -> Callable[..., tuple[Arrays, Arrays]]:
-        """The same."""
-
-        def push(xs: Arrays, us: Arrays) -> tuple[Arrays, Arrays]:
-            found = self.call.forward(xs, us)
-            return tuple(found.values), tuple(found.tangents)
-
-        return _quickly(push)
-
-
-def _side_by_side(call: Call, xs: Arrays, ws: Arrays) -> Any:
-    found = jax.vmap(lambda one: tuple(call.reverse(xs).pull(one)), out_axes=-1)(ws)
-    return jnp.concatenate([one.reshape(-1, one.shape[-1]) for one in found])
-
-
-def _below(call: Call, xs: Arrays, us: Arrays) -> Any:
-    found = jax.vmap(lambda one: tuple(call.forward(xs, one).tangents))(us)
-    return jnp.concatenate([one.reshape(len(one), -1) for one in found], axis=1)
-
-
-def _quickly(run: Callable[..., Any]) -> Callable[..., Any]:
-    """Compiled in half the time, for what is small: one row that runs once or twice in a check."""
-    # The name of the option is that of XLA's compiler for processors.
-    return jax.jit(run, compiler_options={"xla_backend_optimization_level": 0} if _on_cpu() else None)
-
-
-def _on_cpu() -> bool:
-    return bool(jax.default_backend() == "cpu")
 
 
 class _Kept:
@@ -165,14 +77,23 @@ def _make(call: UserCall, width: str) -> Family:
 
 
 class Shelf:
-    """A program's way to its family: kept from an earlier check, or, from `renew` on, one of its own. Only what is
-    compiled for the user's function itself is kept, where a plain call shows whether it is stale."""
+    """A program's way to its family: kept from an earlier check, or, from `renew` on, one of its own."""
 
     def __init__(self, call: Call, width: str) -> None:
         self.call = call
         self._width = width
         self._family: Family | None = None
         self.fresh = False
+        self._trusted = False  # whether it has been seen that nothing is stale
+
+    def derived(self, kind: type[DerivedCall]) -> Shelf:
+        """That of a derivative of this call. What is compiled there is kept along with what is compiled here."""
+        family = self.family
+        family.call.learn_from(self.call)
+        shelf = Shelf(kind(self.call), self._width)
+        shelf._family = Family(kind(family.call), family.store.of(kind), trusted=self._trusted)
+        shelf.fresh, shelf._trusted = True, self._trusted
+        return shelf
 
     @property
     def family(self) -> Family:
@@ -194,17 +115,21 @@ class Shelf:
         if recipe is not None and (self.family.recipe is None or not recipe.same_as(self.family.recipe)):
             self.renew()
             self.family.recipe = recipe
-        return recipe is not None
+        self._trusted = recipe is not None
+        return self._trusted
 
-    def ways(self, batch: Batch, results: Layout, batched: Runner) -> tuple[Way, ...]:
+    def ways(self, name: str, batch: Batch, results: Layout, batched: Runner) -> tuple[Way, ...]:
         """The ways to run a batch. What was kept may be stale, and then a new one may be right."""
 
         def renewed(rows: Array, more: Array) -> Arrays:
             self.renew()
             return batch(rows, more)
 
-        again = () if self.fresh else (Compiled.way(renewed, results),)
-        return (Compiled.way(batch, results), *again, Way(BATCHED, batched))
+        def sizes() -> Sizes:
+            return self.family.sizes(name)
+
+        again = () if self.fresh else (Compiled.way(renewed, results, sizes),)
+        return (Compiled.way(batch, results, sizes), *again, Way(BATCHED, batched))
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,20 +138,24 @@ class Compiled(Way):
 
     batch: Batch
     results: Layout
+    sizes: Callable[[], Sizes]
 
     @classmethod
-    def way(cls, batch: Batch, results: Layout) -> Compiled:
+    def way(cls, batch: Batch, results: Layout, sizes: Callable[[], Sizes]) -> Compiled:
         def run(rows: Array, into: Array) -> None:
-            results.write(batch(rows, _filling(rows, 0)), into)
+            most = _most(len(rows), sizes())
+            for start in range(0, len(rows), most):
+                piece = rows[start : start + most]
+                results.write(_timed(batch, piece, _filling(piece, 0, sizes()), sizes), into[start : start + most])
 
-        return cls(COMPILED, run, batch, results)
+        return cls(COMPILED, run, batch, results, sizes)
 
     def beside(self, guests: Array, rows: Array, into: Array) -> Array:
         head = guests[1:2]  # then it fills the batch up as well, and is the last
         inner = np.concatenate([head, rows]) if len(head) else rows
-        more = _filling(inner, 2)
+        more = _filling(inner, 2, self.sizes())
         more[0] = guests[0]
-        arrays = self.batch(inner, more)
+        arrays = _timed(self.batch, inner, more, self.sizes)
         results = np.empty((len(inner), into.shape[1])) if len(head) else into
         self.results.write(arrays, results)
         if len(head):
@@ -237,10 +166,31 @@ class Compiled(Way):
         return found
 
 
-def _filling(rows: Array, least: int) -> Array:
+def _timed(batch: Batch, rows: Array, more: Array, sizes: Callable[[], Sizes]) -> Arrays:
+    """The first time, what is waited for is the compiler: results of JAX are promises."""
+    started = time.perf_counter()
+    found = batch(rows, more)
+    sizes().setdefault(len(rows) + len(more), time.perf_counter() - started)
+    return found
+
+
+def _most(rows: int, sizes: Sizes) -> int:
+    """How many rows at a time."""
+    known = max(sizes, default=0)
+    return known if _is_dear(sizes) and known < rows <= MORE * known else max(1, rows)
+
+
+def _filling(rows: Array, least: int, sizes: Sizes) -> Array:
     """Copies of the first row, up to a size that may have been compiled already."""
     grain = 1 << max(3, len(rows).bit_length() - DIGITS)
-    return np.repeat(rows[:1], least + (-len(rows) - least) % grain, axis=0)
+    size = len(rows) + least + (-len(rows) - least) % grain
+    if size not in sizes and _is_dear(sizes):
+        size = min((one for one in sizes if size <= one <= MORE * size), default=size)
+    return np.repeat(rows[:1], size - len(rows), axis=0)
+
+
+def _is_dear(sizes: Sizes) -> bool:
+    return max(sizes.values(), default=-1.0) > DEAR
 
 
 def _form(call: UserCall, width: str) -> object:

@@ -13,7 +13,7 @@ from gradproof.batching import ELEMENTS, Known, Lane, outside
 from gradproof.errors import Unsupported
 from gradproof.jax.calls import GradientCall, LinearizedCall, TangentCall, UserCall
 from gradproof.jax.every import every
-from gradproof.jax.families import Shelf
+from gradproof.jax.families import COMPILED, Shelf
 from gradproof.jax.leaves import rows_of
 from gradproof.jax.modes import frameless
 from gradproof.jax.runs import Plain, Runs
@@ -115,10 +115,12 @@ class JaxProgram:
         return self.lanes["values"].works(self.point, self.value.size, self.runs.values)
 
     def _lane(self, name: str, rows: Array) -> Lane:
-        """Rows of a function that compiles its loops anew in each plain call go together as soon as there are two."""
+        """Rows of a function that compiles in each plain call go together as soon as there are two. A batch that is
+        believed serves single rows as well: to compile something for one takes as long as for a batch."""
         lane = self.lanes[name]
-        if 1 < len(rows) < lane.few and self.runs.dear:
-            lane.few = 2
+        least = 1 if lane.way == COMPILED else 2
+        if least <= len(rows) < lane.few and self.runs.dear:
+            lane.few = least
         return lane
 
     def values(self, points: Array) -> Array:
@@ -173,14 +175,14 @@ class JaxProgram:
     def every_pull(self, more: Array) -> Every | None:
         rows, sides = rows_of(more, self.value.size), (self.call.outputs, self.call.inputs)
         with self.scope:
-            found = every(self.lanes["pull"], sides, rows, self.runs.pull_every)
+            found = every(self.lanes["pull"], sides, rows, self.runs.pull_every, self.runs.pulls)
         self.tally.pulls += 0 if found is None else self.value.size + len(rows)
         return found
 
     def every_push(self, more: Array) -> Every | None:
         rows, sides = rows_of(more, self.point.size), (self.call.inputs, self.call.outputs)
         with self.scope:
-            found = every(self.lanes["push"], sides, rows, self.runs.push_every)
+            found = every(self.lanes["push"], sides, rows, self.runs.push_every, self.runs.pushes)
         self.tally.pushes += 0 if found is None else self.point.size + len(rows)
         return found
 
@@ -198,11 +200,11 @@ class JaxProgram:
 
     @cached_property
     def _gradients(self) -> Shelf:
-        return Shelf(GradientCall(self.call), self.scope.form)
+        return self.runs.shelf.derived(GradientCall)
 
     @cached_property
     def _tangents(self) -> Shelf:
-        return Shelf(TangentCall(self.call), self.scope.form)
+        return self.runs.shelf.derived(TangentCall)
 
     def linearized(self) -> JaxProgram:
         """The same program with `jax.linearize` for its forward mode."""
@@ -211,7 +213,7 @@ class JaxProgram:
     @cached_property
     def _linearized(self) -> JaxProgram:
         origin = Origin(self, "linearized")
-        shelf = Shelf(LinearizedCall(self.call), self.scope.form)
+        shelf = self.runs.shelf.derived(LinearizedCall)
         plain: Plain = "eager" if self._plain == "familiar" else self._plain
         return JaxProgram(shelf, self.name, self.point, self.tally, self.scope, origin=origin, plain=plain)
 

@@ -7,6 +7,7 @@ is what a plain call would give. A rule that somebody wrote, or a callback, is P
 from __future__ import annotations
 
 import functools
+import operator
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,11 +25,14 @@ from gradproof.jax.leaves import Arrays
 # What is compiled with the bodies that it is given; and what keeps that.
 LOOPS = frozenset({"scan", "while", "cond", "custom_linear_solve"})
 JITS = frozenset({"jit", "pjit"})
+# What has rules, in parameters of its own, for those who differentiate it: they do not run when it does.
+RULED = frozenset({"custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr"})
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Recipe:
-    """The operations of a traced function, with the constants that it took from elsewhere."""
+    """The operations of a traced function, with the constants that it took from elsewhere. Two are the same if they do
+    the same when they run, whatever their derivatives are."""
 
     closed: Any
 
@@ -57,10 +61,16 @@ def traced(run: Callable[[Arrays], Arrays], arrays: Arrays) -> Any:
         return jax.make_jaxpr(function)(*arrays)
 
 
-def has_loops(run: Callable[[Arrays], Arrays], arrays: Arrays) -> bool:
-    """Whether there are operations inside that have bodies, as loops do; not where a jit is around them."""
+def compiles_anew(run: Callable[[Arrays], Arrays], arrays: Arrays) -> bool:
+    """Whether a plain call compiles something each time. Operations that have bodies, as loops do, are compiled with
+    them, and bodies are mostly made in the call. A jit keeps what is inside, unless it is made in the call itself: then
+    the next call has another one."""
     try:
-        return _loops(traced(run, arrays).jaxpr)
+        first = traced(run, arrays).jaxpr
+        if _loops(first):
+            return True
+        jits = list(_jits(first))
+        return bool(jits) and any(map(operator.is_not, jits, _jits(traced(run, arrays).jaxpr)))
     except Exception:  # noqa: BLE001  whatever it is, it need not happen in a plain call
         return False
 
@@ -70,6 +80,17 @@ def _loops(jaxpr: Any) -> bool:
         eqn.primitive.name in LOOPS or (eqn.primitive.name not in JITS and any(map(_loops, bodies(eqn.params))))
         for eqn in jaxpr.eqns
     )
+
+
+def _jits(jaxpr: Any) -> Iterator[Any]:
+    """What the outermost ones consist of."""
+    for eqn in jaxpr.eqns:
+        inside = bodies(eqn.params)
+        if eqn.primitive.name in JITS:
+            yield from inside
+        else:
+            for body in inside:
+                yield from _jits(body)
 
 
 def operations(jaxpr: Any) -> Iterator[Any]:
@@ -184,10 +205,17 @@ def _same_jaxpr(one: Any, other: Any, _: Names) -> bool:
     names: Names = dict(zip(ours, theirs, strict=True))
     for eqn, its in zip(one.eqns, other.eqns, strict=True):
         alike = eqn.primitive is its.primitive and _same_all(eqn.invars, its.invars, names)
-        if not (alike and _same_dicts(eqn.params, its.params, names) and _kinds(eqn.outvars) == _kinds(its.outvars)):
+        if not (alike and _same_dicts(_run(eqn), _run(its), names) and _kinds(eqn.outvars) == _kinds(its.outvars)):
             return False
         names.update(zip(eqn.outvars, its.outvars, strict=True))
     return _same_all(one.outvars, other.outvars, names)
+
+
+def _run(eqn: Any) -> dict[str, Any]:
+    """The parameters that tell what runs."""
+    if eqn.primitive.name not in RULED:
+        return dict(eqn.params)
+    return {name: one for name, one in eqn.params.items() if isinstance(one, (core.Jaxpr, core.ClosedJaxpr))}
 
 
 def _kinds(variables: Sequence[Any]) -> list[Any]:

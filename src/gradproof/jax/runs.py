@@ -13,9 +13,10 @@ import numpy as np
 from gradproof.batching import Lane, Work, agree
 from gradproof.errors import OutputsChanged, Unsupported
 from gradproof.jax.calls import Reversed
-from gradproof.jax.families import COMPILED, Family, Shelf
+from gradproof.jax.families import COMPILED, Shelf
+from gradproof.jax.family import Family
 from gradproof.jax.leaves import Arrays, Layout, as_array
-from gradproof.jax.recipes import Recipe, has_loops
+from gradproof.jax.recipes import Recipe, compiles_anew
 from gradproof.jax.scope import Scope
 from gradproof.program import Array, Every, Tally, with_units
 
@@ -58,17 +59,17 @@ class Runs:
 
     @property
     def values(self) -> Work:
-        ways = self.shelf.ways(self.values_compiled, self.outputs, self.values_batched)
+        ways = self.shelf.ways("values", self.values_compiled, self.outputs, self.values_batched)
         return Work(ways, self.values_each, self._scope)
 
     @property
     def pulls(self) -> Work:
-        ways = self.shelf.ways(self.pull_compiled, self.inputs, self.pull_batched)
+        ways = self.shelf.ways("pull", self.pull_compiled, self.inputs, self.pull_batched)
         return Work(ways, self.pull_each, self._scope)
 
     @property
     def pushes(self) -> Work:
-        ways = self.shelf.ways(self.push_compiled, self.outputs, self.push_batched)
+        ways = self.shelf.ways("push", self.push_compiled, self.outputs, self.push_batched)
         return Work(ways, self.push_each, self._scope)
 
     # Values.
@@ -111,16 +112,16 @@ class Runs:
         """Whether a single row runs compiled where it need not be as the user would run it."""
         if self._plain != "familiar":
             return self._plain == "compiled"
-        return self._familiar or (self.lanes[lane].way == COMPILED and self._loops)
+        return self._familiar or (self.lanes[lane].way == COMPILED and self._anew)
 
     @property
     def dear(self) -> bool:
-        """A loop whose body is made anew in each plain call is compiled anew in each."""
-        return self._plain == "familiar" and not self._familiar and self._loops
+        """What is made anew in each plain call, such as the body of a loop, is compiled anew in each."""
+        return self._plain == "familiar" and not self._familiar and self._anew
 
     @cached_property
-    def _loops(self) -> bool:
-        return has_loops(self.call.run, self.point)
+    def _anew(self) -> bool:
+        return compiles_anew(self.call.run, self.point)
 
     @cached_property
     def _familiar(self) -> bool:

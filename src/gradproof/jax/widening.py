@@ -10,7 +10,7 @@ from gradproof.errors import Unsupported
 from gradproof.jax.calls import Call, UserCall, refuse_other_outputs
 from gradproof.jax.casts import WithoutCasts, can_be_left_out, narrowest
 from gradproof.jax.modes import unsupported_in_double
-from gradproof.jax.recipes import operations, traced
+from gradproof.jax.recipes import Recipe, operations, traced
 from gradproof.jax.scope import Scope
 from gradproof.precision import DOUBLE, SINGLE, form_of, of
 from gradproof.unrounded import Unrounded
@@ -54,13 +54,26 @@ def unrounded(program: JaxProgram) -> Unrounded[JaxProgram] | None:
 
 def _copied(program: JaxProgram, call: UserCall, scope: Scope) -> JaxProgram:
     wide = _in_double(program, call, scope)
-    shelf = wide.runs.shelf
-    if not shelf.fresh and not agree(wide.value, program.value, program.roundoff):
-        shelf.renew()  # what was kept is stale
+    if not agree(wide.value, program.value, program.roundoff) and _is_stale(wide):
+        wide.runs.shelf.renew()
         wide = _in_double(program, call, scope)
     if not agree(wide.value, program.value, program.roundoff):
         _refuse_other_draws(program.call, program.scope, call, scope)
     return wide
+
+
+def _is_stale(wide: JaxProgram) -> bool:
+    """Whether what was kept does something else than the function does now: else the narrow format is far off."""
+    shelf, point = wide.runs.shelf, wide.runs.point
+    if shelf.fresh:
+        return False
+    assert isinstance(wide.call, UserCall)
+    try:
+        with wide.scope:
+            then = Recipe(shelf.family.one.trace(point).jaxpr)  # for arguments of this form it has been traced
+            return not Recipe(traced(wide.call.anew().run, point)).same_as(then)
+    except Exception:  # noqa: BLE001  what cannot be traced may be anything
+        return True
 
 
 def _refuse_other_draws(native: Call, scope: Scope, wide: UserCall, wider: Scope) -> None:
