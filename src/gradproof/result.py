@@ -110,6 +110,11 @@ class Comparison:
         """Whether a combination of all entries was off, and no entry that could be to blame."""
         return self.scope == "probes" and bool(self.reason) and not self.found and self.verdict is not Verdict.UNDECIDED
 
+    @property
+    def unfollowed(self) -> bool:
+        """Whether it is wrong by a combination of all entries, and others were looked into for an entry instead."""
+        return self.verdict is Verdict.WRONG and self.scope == "probes" and not (self.found or self.reason)
+
     @cached_property
     def deviation(self) -> Array:
         return self._table.deviation
