@@ -18,7 +18,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 LAYERS = (
     ("errors", "program", "cases", "selection", "streams", "environment", "collect", "arrays", "codes", "verdict"),
     ("precision", "settings", "norms", "sizes", "batching", "paths", "bounds", "spaces", "wrapped", "unrounded"),
-    ("picture",),
+    ("picture", "routes"),
     ("table", "finding"),
     ("result", "metered", "confined", "around"),
     ("reference",),
@@ -51,6 +51,7 @@ SEEN_BY_ADAPTERS = {
     "paths",
     "precision",
     "program",
+    "routes",
     "selection",
     "settings",
     "streams",

@@ -16,6 +16,7 @@ from gradproof.diagnose.recognise import blamed, recognise
 from gradproof.diagnose.sampled import sampled
 from gradproof.diagnose.sight import Whole
 from gradproof.diagnose.stale import stale
+from gradproof.diagnose.through import named
 from gradproof.errors import BudgetSpent
 from gradproof.evidence.gathered import Task
 from gradproof.evidence.native import Departure
@@ -56,7 +57,7 @@ def mismatches(task: Task, comparisons: tuple[Comparison, ...], findings: tuple[
             diagnosis = _diagnosis(task, comparison, comparisons) if looked_at else None
             diagnosis = blamed(diagnosis, comparison, comparisons)
         said.append(_with(mismatch(comparison), diagnosis))
-    return tuple(said)
+    return named(task, comparisons, tuple(said)) if said and not (unsteady or causes) else tuple(said)
 
 
 def only_in(form: Precision, findings: tuple[Finding, ...], departures: Sequence[Departure]) -> tuple[Finding, ...]:
