@@ -17,7 +17,7 @@ def detached(exhibit: Exhibit) -> Diagnosis | None:
     # An exact zero is no coincidence, but a sample of a large block must be more than an entry or two.
     if exhibit.claimed.any() or (not exhibit.complete and np.count_nonzero(exhibit.wrong) < 4):
         return None
-    found = Fit(1.0, int(np.count_nonzero(exhibit.wrong)))
+    found = Fit(1.0, int(np.count_nonzero(exhibit.wrong)), int(np.count_nonzero(exhibit.off)))
     if not found.wrong:
         return None
     return Diagnosis(

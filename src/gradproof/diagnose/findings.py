@@ -168,6 +168,7 @@ def whole(task: Task, comparison: Comparison, comparisons: tuple[Comparison, ...
         task.program.value[output.span],
         comparison.mode,
         others,
+        counted=comparison.deviation > comparison.tolerance,
     )
 
 

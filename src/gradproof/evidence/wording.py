@@ -33,6 +33,7 @@ UNDECIDED_HINTS = {
 # Who checks by another checker's interface has not all options.
 DROP_IN = (
     ("Pass randomness='reseed'", "Seed inside of the function or call gradproof.check with randomness='reseed'"),
+    (", pass spaces=", ", call gradproof.check with spaces="),
     ("Pass wrt= to see", "Check fewer inputs at once to see"),
 )
 
