@@ -45,12 +45,15 @@ def audit(comparisons: tuple[Comparison, ...]) -> tuple[Finding, ...]:
             continue
         common = [name for name, _ in MUTANTS if all(name in names for names in passing)]
         if common:
+            rounding = any(block.numeric.any() or block.analytic.any() for block in blocks)
+            zero = ", whose derivative is zero within rounding" if all(b.vanishes for b in blocks) and rounding else ""
             findings.append(
                 Finding(
                     "vacuous",
                     Verdict.RIGHT,
                     Place(None, Spot(path)),
-                    f"this check proves little about {path}: a {' or '.join(common)} gradient would have passed too",
+                    f"this check proves little about {path}{zero}: a {' or '.join(common)} gradient would have passed "
+                    "too",
                     "Choose a point where the derivative is not zero, or a narrower tolerance=.",
                 )
             )

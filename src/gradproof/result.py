@@ -119,12 +119,16 @@ class Comparison:
     def deviation(self) -> Array:
         return self._table.deviation
 
+    @property
+    def vanishes(self) -> bool:
+        return not isinstance(self.source, Digest) and self._table.vanishes
+
     @cached_property
     def digits(self) -> float:
         """Correct decimal digits shown, relative to the block's own size: how far the two sides provably agree."""
         if isinstance(self.source, Digest):
             return self.source.digits
-        if self.numeric.size == 0:
+        if self.numeric.size == 0 or (self.verdict is Verdict.RIGHT and self._table.vanishes):
             return float("nan")
         scale, slack = rms(self.numeric), float(np.maximum(self.deviation.max(), self.bar.max()))
         if not (scale > 0 and math.isfinite(scale) and math.isfinite(slack)):

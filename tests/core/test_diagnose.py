@@ -423,3 +423,16 @@ def test_counts_are_those_of_the_comparison() -> None:
     found = recognise(exhibit(analytic, numeric, (1,), (40,)))
     assert found is not None
     assert f"explains all {wrong} wrong entries" in found.sentence
+
+
+def test_a_factor_on_numbers_of_one_size() -> None:
+    """As of a dropout that forgot 1/(1 - p): a mask, and nothing else to tell a factor by."""
+    numeric = np.diag((np.arange(12) % 3 > 0) / 0.7)
+    found = recognise(exhibit(0.7 * numeric, numeric, (12,), (12,)))
+    assert found is not None
+    assert found.code == "factor"
+    assert "0.7 times what it should be wherever it is not zero (explains all 8 wrong entries)" in found.sentence
+    analytic = 0.7 * numeric
+    analytic[1, 1] = numeric[1, 1]
+    analytic[4, 4] = 0.9
+    assert code(analytic, numeric, (12,), (12,)) != "factor"

@@ -39,6 +39,7 @@ RECOGNISERS: tuple[Recogniser, ...] = (
     others.extra_term,
     others.rounded,
     parts.part,
+    factors.same_factor,
 )
 
 

@@ -243,7 +243,9 @@ def _power(task: Task, evidence: Evidence, comparisons: tuple[Comparison, ...]) 
     for comparison in comparisons:
         i = task.program.inputs.index(comparison.input)
         o = task.program.outputs.index(comparison.output)
-        if not comparison.entries or comparison.verdict is not Verdict.RIGHT or not evidence.outcomes:
+        # What is zero within its bar has no size that an error could be a share of.
+        empty = not comparison.entries or not evidence.outcomes or comparison.vanishes
+        if empty or comparison.verdict is not Verdict.RIGHT:
             continue
         for k, outcome in enumerate(evidence.outcomes[: evidence.pieces]):
             top = float(outcome.analytic[comparison.mode].largest[i, o])
