@@ -65,5 +65,6 @@ class Table:
 
 def vanishes(numbers: Array, bar: Array) -> bool:
     """Whether all are zero within their bars, but for what is rounding beside the widest of those."""
-    least = float(np.max(bar, initial=0.0)) * float(np.finfo(np.float64).eps)
-    return not bool((np.abs(numbers) > np.maximum(bar, least)).any())
+    widest = float(np.max(bar, initial=0.0))
+    least = widest * float(np.finfo(np.float64).eps)
+    return bool(np.isfinite(widest)) and not bool((np.abs(numbers) > np.maximum(bar, least)).any())

@@ -367,3 +367,13 @@ def test_a_derivative_that_is_zero_within_rounding_has_no_digits(effort: str | i
     jacobian[:, 6] = 1e-3
     wrong = run(HandProgram(normed, jacobian, x, input_shapes=((6,), (1,))), effort=effort)
     assert wrong.verdict is Verdict.WRONG
+
+
+def test_what_is_not_known_at_all_is_not_zero() -> None:
+    """A root at zero: a bar without end is no rounding, and the power says that nothing would have been caught."""
+    x = np.array([0.0, 1.0, 4.0])
+    with np.errstate(divide="ignore"):
+        result = run(elementwise(np.sqrt, lambda p: 0.5 / np.sqrt(p), x), modes="reverse")
+    assert result.verdict is Verdict.UNDECIDED
+    assert result.power is not None
+    assert not np.isfinite(result.power.error)
