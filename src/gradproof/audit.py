@@ -47,12 +47,14 @@ def audit(comparisons: tuple[Comparison, ...]) -> tuple[Finding, ...]:
         if common:
             # Nobody passed the cotangent of a gradient; the derivative with respect to it is the first one.
             own = not path.startswith("cotangent(")
+            rounding = any(block.numeric.any() or block.analytic.any() for block in blocks)
+            zero = ", whose derivative is zero within rounding" if all(b.vanishes for b in blocks) and rounding else ""
             findings.append(
                 Finding(
                     "vacuous",
                     Verdict.RIGHT,
                     Place(None, Spot(path)) if own else Place(),
-                    f"this check proves little about {path if own else 'the first derivative'}: a "
+                    f"this check proves little about {path if own else 'the first derivative'}{zero}: a "
                     f"{' or '.join(common)} gradient would have passed too",
                     "Choose a point where the derivative is not zero, or a narrower tolerance=.",
                 )

@@ -110,16 +110,25 @@ class Comparison:
         """Whether a combination of all entries was off, and no entry that could be to blame."""
         return self.scope == "probes" and bool(self.reason) and not self.found and self.verdict is not Verdict.UNDECIDED
 
+    @property
+    def unfollowed(self) -> bool:
+        """Whether it is wrong by a combination of all entries, and others were looked into for an entry instead."""
+        return self.verdict is Verdict.WRONG and self.scope == "probes" and not (self.found or self.reason)
+
     @cached_property
     def deviation(self) -> Array:
         return self._table.deviation
+
+    @property
+    def vanishes(self) -> bool:
+        return not isinstance(self.source, Digest) and self._table.vanishes
 
     @cached_property
     def digits(self) -> float:
         """Correct decimal digits shown, relative to the block's own size: how far the two sides provably agree."""
         if isinstance(self.source, Digest):
             return self.source.digits
-        if self.numeric.size == 0:
+        if self.numeric.size == 0 or (self.verdict is Verdict.RIGHT and self._table.vanishes):
             return float("nan")
         scale, slack = rms(self.numeric), float(np.maximum(self.deviation.max(), self.bar.max()))
         if not (scale > 0 and math.isfinite(scale) and math.isfinite(slack)):

@@ -36,6 +36,11 @@ class Table:
         """The deviation in units of the tolerance."""
         return in_tolerances(self.deviation, self.tolerance)
 
+    @property
+    def vanishes(self) -> bool:
+        """Whether all numbers are zero within their bars: what is left of them is rounding, and no size."""
+        return vanishes(self.numeric, self.bar)
+
     def picture(self, shape: tuple[int, int], tiles: int = SIDE * SIDE) -> HeatMap:
         """The numbers as a heat map of at most so many tiles; `shape` is that of the block."""
         numbers = (self.analytic, self.numeric, self.bar, self.tolerance)
@@ -56,3 +61,10 @@ class Table:
             np.concatenate(spreads),
             (np.append(self.where[0], other.where[0]), np.append(self.where[1], other.where[1])),
         )
+
+
+def vanishes(numbers: Array, bar: Array) -> bool:
+    """Whether all are zero within their bars, but for what is rounding beside the widest of those."""
+    widest = float(np.max(bar, initial=0.0))
+    least = widest * float(np.finfo(np.float64).eps)
+    return bool(np.isfinite(widest)) and not bool((np.abs(numbers) > np.maximum(bar, least)).any())

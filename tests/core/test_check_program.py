@@ -342,3 +342,38 @@ def test_linearize_is_no_mode_of_a_program_that_cannot_be_linearized() -> None:
     assert result.verdict is Verdict.UNSUPPORTED
     assert {comparison.mode for comparison in result.comparisons} == {"reverse"}
     assert "linearize mode does not exist here: only JAX functions" in result.findings[-1].sentence
+
+
+@pytest.mark.parametrize("effort", ["exhaustive", 1])
+def test_a_derivative_that_is_zero_within_rounding_has_no_digits(effort: str | int) -> None:
+    """The bias before a normalisation: it cancels, up to rounding."""
+
+    def normed(points: Array) -> Array:
+        shifted = points[:, :6] + 3.7 * points[:, 6:]
+        return np.sin(shifted - shifted.mean(axis=1, keepdims=True))
+
+    x = point(7)
+    centred = x[:6] - x[:6].mean()
+    jacobian = np.cos(centred)[:, None] * np.hstack([np.eye(6) - 1 / 6, np.zeros((6, 1))])
+    for bias in (0.0, 1e-16):
+        jacobian[:, 6] = bias
+        result = run(HandProgram(normed, jacobian, x, input_shapes=((6,), (1,))), effort=effort)
+        assert result.verdict is Verdict.RIGHT
+        assert "to 0 digits" not in str(result)
+        assert result.power is not None
+        assert result.power.relative < 1.0
+        assert "proves little about x1" in str(result)
+    assert "x1, whose derivative is zero within rounding" in str(result)
+    jacobian[:, 6] = 1e-3
+    wrong = run(HandProgram(normed, jacobian, x, input_shapes=((6,), (1,))), effort=effort)
+    assert wrong.verdict is Verdict.WRONG
+
+
+def test_what_is_not_known_at_all_is_not_zero() -> None:
+    """A root at zero: a bar without end is no rounding, and the power says that nothing would have been caught."""
+    x = np.array([0.0, 1.0, 4.0])
+    with np.errstate(divide="ignore"):
+        result = run(elementwise(np.sqrt, lambda p: 0.5 / np.sqrt(p), x), modes="reverse")
+    assert result.verdict is Verdict.UNDECIDED
+    assert result.power is not None
+    assert not np.isfinite(result.power.error)

@@ -378,3 +378,81 @@ def test_one_mode_right_and_the_other_wrong() -> None:
     both = comparison("forward", Verdict.WRONG)
     assert blamed(None, wrong, (wrong, both)) is None
     assert blamed(None, wrong, (wrong,)) is None
+
+
+def mirrored(matrix: Array, n: int) -> Array:
+    """Every row transposed, in the shape of a square input."""
+    return np.swapaxes(matrix.reshape(-1, n, n), 1, 2).reshape(matrix.shape)
+
+
+def symmetric_point(n: int) -> Array:
+    a = draw(n, n)
+    return np.asarray(a @ a.T + np.eye(n)).ravel()
+
+
+@pytest.mark.parametrize("n", [2, 3, 5])
+def test_a_symmetric_input_whose_gradient_is_right_along_symmetric_directions(n: int) -> None:
+    numeric = np.where(np.tril(np.ones((n, n))).ravel() > 0, dense((3,), (n, n)), 0.0)  # one triangle is read
+    analytic = 0.5 * (numeric + mirrored(numeric, n))
+    point = symmetric_point(n)
+    assert code(analytic, numeric, (3,), (n, n), point=point) == "symmetric-input"
+    # In forward mode the tangent may be taken as it is: the sum over both triangles, read from one.
+    weights = np.tril(np.full((n, n), 0.25), -1) + np.triu(np.full((n, n), 0.75), 1) + 0.5 * np.eye(n)
+    assert code(weights.ravel() * 2 * analytic, numeric, (3,), (n, n), point=point) == "symmetric-input"
+
+
+def test_other_mistakes_at_a_symmetric_point_are_not_excused() -> None:
+    point, numeric = symmetric_point(4), np.tril(np.ones((4, 4))).ravel() * dense((3,), (4, 4))
+    even = 0.5 * (numeric + mirrored(numeric, 4))
+    assert code(1.01 * even, numeric, (3,), (4, 4), point=point) != "symmetric-input"
+    assert code(even, numeric, (3,), (4, 4), point=draw(16)) != "symmetric-input"
+    assert code(even, numeric, (3,), (16,), point=point) != "symmetric-input"
+    full = dense((3,), (4, 4))
+    assert code(mirrored(full, 4), full, (3,), (4, 4), point=point) == "transposed"
+    assert code(full + draw(3, 16, seed=5), full, (3,), (4, 4), point=point) is None
+
+
+def test_equal_values_are_no_further_evidence_for_a_region() -> None:
+    """The diagonal of such a matrix is larger than the rest: that is no branch."""
+    n = 4
+    point = symmetric_point(n) + 4 * np.eye(n).ravel()
+    numeric = dense((3,), (n, n))
+    off = (1 - np.eye(n)).ravel()
+    found = recognise(exhibit(numeric * (1 + off * draw(3, n * n, seed=4)), numeric, (3,), (n, n), point=point))
+    assert found is not None
+    assert "off the diagonal" in found.sentence
+    small = point < np.sort(point)[2 * 5]  # five of ten different values: nothing that could not be by chance
+    for shape, expected in (((n, n), None), ((n * n,), "region")):
+        assert code(numeric * (1 + small * draw(3, n * n, seed=4)), numeric, (3,), shape, point=point) == expected
+
+
+def test_others_agree_only_where_none_is_beyond_the_tolerance() -> None:
+    numeric = np.diag(1.0 + np.arange(8.0))
+    analytic = numeric.copy()
+    analytic[2, 2] *= 1 + 2.5e-5
+    assert code(analytic, numeric, (8,), (8,)) == "entry"
+    analytic[5, 5] *= 1 + 1.5e-5
+    assert code(analytic, numeric, (8,), (8,)) is None
+
+
+def test_counts_are_those_of_the_comparison() -> None:
+    numeric = draw(1, 40)
+    numeric[0, :10] *= 1.5e-5 / np.abs(numeric[0, :10]).max()
+    analytic = 2.0 * numeric
+    wrong = int(np.count_nonzero(np.abs(analytic - numeric) > np.maximum(1e-5 * np.abs(numeric), 1e-5 * rms(numeric))))
+    found = recognise(exhibit(analytic, numeric, (1,), (40,)))
+    assert found is not None
+    assert f"explains all {wrong} wrong entries" in found.sentence
+
+
+def test_a_factor_on_numbers_of_one_size() -> None:
+    """As of a dropout that forgot 1/(1 - p): a mask, and nothing else to tell a factor by."""
+    numeric = np.diag((np.arange(12) % 3 > 0) / 0.7)
+    found = recognise(exhibit(0.7 * numeric, numeric, (12,), (12,)))
+    assert found is not None
+    assert found.code == "factor"
+    assert "0.7 times what it should be wherever it is not zero (explains all 8 wrong entries)" in found.sentence
+    analytic = 0.7 * numeric
+    analytic[1, 1] = numeric[1, 1]
+    analytic[4, 4] = 0.9
+    assert code(analytic, numeric, (12,), (12,)) != "factor"

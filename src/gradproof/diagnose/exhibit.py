@@ -43,6 +43,8 @@ class Exhibit:
     # Whether a probe agrees that leaves out some offsets of the output and of the input: asked where only a sample of
     # the block is known, before anything is said about all of it.
     agrees_without: Callable[[Mask, Mask], bool] | None = None
+    # The entries that the comparison counts as wrong, where it has looked at all of them.
+    counted: Mask | None = None
 
     @cached_property
     def claimed(self) -> Array:
@@ -60,6 +62,14 @@ class Exhibit:
     def wrong(self) -> Mask:
         with np.errstate(invalid="ignore"):
             return self.known & (np.abs(self.claimed - self.measured) > self.slack(self.measured))
+
+    @cached_property
+    def off(self) -> Mask:
+        """Entries beyond one tolerance: what is said to agree, and how many are said to be explained, is told by it."""
+        if self.counted is not None:
+            return self.known & self.counted
+        with np.errstate(invalid="ignore"):
+            return self.known & (np.abs(self.claimed - self.measured) > self.slack(self.measured) / SLACK)
 
     @cached_property
     def telling(self) -> Mask:
@@ -92,11 +102,14 @@ class Exhibit:
             (),
             not self.turned,
             ask and (lambda rows, columns: ask(columns, rows)),
+            None if self.counted is None else self.counted.T,
         )
 
     def right_elsewhere(self, columns: Mask) -> bool:
         """Whether everything but these offsets of the input is right, as far as can be told."""
-        if self.agrees_without is None:
+        if self.off[:, ~columns[self.columns]].any():
+            return False
+        if self.complete or self.agrees_without is None:
             return self.complete
         return self.agrees_without(np.zeros(self.output.size, dtype=bool), columns)
 
@@ -115,11 +128,12 @@ class Exhibit:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """How an explanation fits: the share of the squared deviation that it takes away, and the number of wrong entries
-    that it was tested on."""
+    """How an explanation fits: the share of the squared deviation that it takes away, the number of wrong entries that
+    it was tested on, and of all that are counted as wrong, those that are hardly off included."""
 
     explained: float
     wrong: int
+    counted: int = 0
 
 
 def fit(exhibit: Exhibit, predicted: Array, columns: Indices | None = None, rows: Indices | None = None) -> Fit | None:
@@ -144,7 +158,8 @@ def judged(exhibit: Exhibit, left: Array, slack: Array, before: Array, allowed: 
         return None
     total = rms(before[both])
     explained = 1.0 - (rms(left[both]) / total) ** 2 if total > 0 else 0.0
-    return Fit(explained, count) if explained >= 1.0 - UNEXPLAINED else None
+    off = exhibit.off if before.shape == exhibit.off.shape else np.abs(before) > allowed / SLACK
+    return Fit(explained, count, int(np.count_nonzero(both & off))) if explained >= 1.0 - UNEXPLAINED else None
 
 
 def varied(numbers: Array) -> bool:
@@ -166,10 +181,9 @@ def union(*parts: Indices) -> Indices:
 
 def extent(exhibit: Exhibit, found: Fit) -> str:
     """How much was explained, to be put in brackets."""
-    if exhibit.complete:
-        return (
-            f"explains all {found.wrong:,} wrong entries"
-            if found.explained > 0.9999
-            else (f"explains {100 * found.explained:.3g} % of the error in {found.wrong:,} wrong entries")
-        )
-    return f"explains all {found.wrong:,} wrong entries that were looked at"
+    count = max(found.wrong, found.counted)
+    if not exhibit.complete:
+        return f"explains all {count:,} wrong entries that were looked at"
+    if found.explained > 0.9999:
+        return f"explains all {count:,} wrong entries"
+    return f"explains {100 * found.explained:.3g} % of the error in {count:,} wrong entries"

@@ -12,13 +12,16 @@ from gradproof.diagnose.sight import Indices
 from gradproof.program import Array, Leaf
 from gradproof.result import Diagnosis
 
+# So many numbers of one size at least.
+FEWEST = 4
+
 
 def detached(exhibit: Exhibit) -> Diagnosis | None:
     """All zero, though the function changes."""
     # An exact zero is no coincidence, but a sample of a large block must be more than an entry or two.
     if exhibit.claimed.any() or (not exhibit.complete and np.count_nonzero(exhibit.wrong) < 4):
         return None
-    found = Fit(1.0, int(np.count_nonzero(exhibit.wrong)))
+    found = Fit(1.0, int(np.count_nonzero(exhibit.wrong)), int(np.count_nonzero(exhibit.off)))
     if not found.wrong:
         return None
     return Diagnosis(
@@ -56,6 +59,25 @@ def factor(exhibit: Exhibit) -> Diagnosis | None:
         )
     verb = "has the wrong sign" if exact == -1 else f"is {text} what it should be"
     return Diagnosis("factor", f"{exhibit.subject} {verb} ({extent(exhibit, found)})", found.explained, hint)
+
+
+def same_factor(exhibit: Exhibit) -> Diagnosis | None:
+    """All entries that are not zero have one size, as those of a mask have, and are wrong by one factor, which
+    an offset would be as well: it is said of what is not zero, after all that says more."""
+    claimed, measured = exhibit.claimed[exhibit.wrong], exhibit.measured[exhibit.wrong]
+    ratio = common_ratio(claimed, measured)
+    count = claimed.size
+    if not ratio or exhibit.turned or count < FEWEST or np.count_nonzero(exhibit.telling) > count:
+        return None
+    found = fit(exhibit, ratio * exhibit.measured)
+    if found is None:
+        return None
+    return Diagnosis(
+        "factor",
+        f"{exhibit.subject} is {ratio:.6g} times what it should be wherever it is not zero ({extent(exhibit, found)})",
+        found.explained,
+        "Look for a constant that is missing, or counted twice: 1/(1 - p) of a dropout, a mean, a scale.",
+    )
 
 
 def common_ratio(claimed: Array, measured: Array) -> float | None:

@@ -16,6 +16,7 @@ from gradproof.diagnose.recognise import blamed, recognise
 from gradproof.diagnose.sampled import sampled
 from gradproof.diagnose.sight import Whole
 from gradproof.diagnose.stale import stale
+from gradproof.diagnose.through import named
 from gradproof.errors import BudgetSpent
 from gradproof.evidence.gathered import Task
 from gradproof.evidence.native import Departure
@@ -43,6 +44,7 @@ def mismatches(task: Task, comparisons: tuple[Comparison, ...], findings: tuple[
     unsteady = any(f.code == "nondeterministic" and f.verdict is Verdict.WRONG for f in findings)
     causes = {(NONLINEAR[f.code].mode, _made(f)): f.diagnosis for f in findings if f.code in NONLINEAR}
     said = []
+    wrong.sort(key=lambda comparison: comparison.unfollowed)
     for k, comparison in enumerate(wrong):
         made = comparison.input if comparison.mode == "reverse" else comparison.output
         if (comparison.mode, made.path) in causes:
@@ -51,10 +53,11 @@ def mismatches(task: Task, comparisons: tuple[Comparison, ...], findings: tuple[
         elif unsteady and comparison.mode == "reverse":
             diagnosis = None  # nor do numbers that are others each time
         else:
-            diagnosis = _diagnosis(task, comparison, comparisons) if k < BLOCKS else None
+            looked_at = k < BLOCKS and not comparison.unfollowed
+            diagnosis = _diagnosis(task, comparison, comparisons) if looked_at else None
             diagnosis = blamed(diagnosis, comparison, comparisons)
         said.append(_with(mismatch(comparison), diagnosis))
-    return tuple(said)
+    return named(task, comparisons, tuple(said)) if said and not (unsteady or causes) else tuple(said)
 
 
 def only_in(form: Precision, findings: tuple[Finding, ...], departures: Sequence[Departure]) -> tuple[Finding, ...]:
@@ -97,6 +100,7 @@ def only_rounding(task: Task, findings: Sequence[Finding], comparisons: Sequence
     if not all(
         _rounded(one, largest, "named" if (one.output.path, one.input.path) in places else "unnamed", form)
         for one in wrong
+        if not one.unfollowed  # the worst of them were
     ):
         return False
     rough = roughened(task.reference, mixed(task.program.value.size, task.generator), form, task.generator)
@@ -137,7 +141,10 @@ def _nonlinear(task: Task, finding: Finding) -> Diagnosis | None:
 def _diagnosis(task: Task, comparison: Comparison, comparisons: tuple[Comparison, ...]) -> Diagnosis | None:
     try:
         exhibit = whole(task, comparison, comparisons) if comparison.scope == "entries" else sampled(task, comparison)
-        return (recognise(exhibit) or stale(task, exhibit)) if exhibit is not None else None
+        if exhibit is None:
+            return None
+        # Another point is looked for in one function, not in a network of them.
+        return recognise(exhibit) or (None if any(one.unfollowed for one in comparisons) else stale(task, exhibit))
     except BudgetSpent:
         return None
 
@@ -166,6 +173,7 @@ def whole(task: Task, comparison: Comparison, comparisons: tuple[Comparison, ...
         task.program.value[output.span],
         comparison.mode,
         others,
+        counted=comparison.deviation > comparison.tolerance,
     )
 
 

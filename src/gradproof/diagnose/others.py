@@ -82,11 +82,12 @@ def rounded(exhibit: Exhibit) -> Diagnosis | None:
         # Numbers that fit the format exactly leave no doubt; a few roundings on the way are granted.
         if narrow.roundoff <= format_.roundoff or not np.array_equal(narrow.round(claimed), claimed):
             continue
+        found = Fit(1.0, wrong, int(np.count_nonzero(exhibit.off)))
         if np.max(gap) <= 8 * narrow.roundoff and np.unique(np.abs(claimed)).size >= 4:
             return Diagnosis(
                 "precision",
                 f"{exhibit.subject} is right to the rounding of {narrow.name}, and every number is one of "
-                f"that format: it was computed there ({extent(exhibit, Fit(1.0, wrong))})",
+                f"that format: it was computed there ({extent(exhibit, found)})",
                 1.0,
                 f"Look for a cast to {narrow.name} in {exhibit.rule}; or pass a tolerance= that grants its rounding.",
             )

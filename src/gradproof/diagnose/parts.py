@@ -12,6 +12,7 @@ from gradproof.agreement import Mask
 from gradproof.diagnose.exhibit import Exhibit
 from gradproof.diagnose.factors import common_ratio
 from gradproof.diagnose.sight import Indices
+from gradproof.diagnose.symmetry import is_symmetric
 from gradproof.program import Array
 from gradproof.result import Diagnosis
 
@@ -42,6 +43,11 @@ class Elements:
     def chance(self, family: int) -> float:
         return max(family, 1) / comb(self.offsets.size, self.count)
 
+    def chance_of_values(self, family: int) -> float:
+        """The same where every value comes twice: its copy is no further evidence."""
+        each, wrong = np.unique(self.values).size, np.unique(self.values[self.flawed]).size
+        return max(family, 1) / comb(each, wrong)
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Part:
@@ -62,7 +68,7 @@ def part(exhibit: Exhibit) -> Diagnosis | None:
     for side, one in (*few, *((where, found) for where in both for found in _parts(where))):
         if one.chance <= CHANCE or one.code == "entry":
             width = 2 if side.input.is_complex else 1
-            if side.complete or side.right_elsewhere(np.repeat(one.mask, width)):
+            if side.right_elsewhere(np.repeat(one.mask, width)):
                 return _diagnosis(exhibit, side, one)
     return None
 
@@ -154,10 +160,11 @@ def _slices(exhibit: Exhibit, elements: Elements) -> Iterator[Part]:
     if np.array_equal(np.any((index == 0) | (index == last), axis=0), elements.flawed):
         text = f"on the border of {path}"
         yield Part("slice", text, elements.chance(1), np.any((grid == 0) | (grid == last), axis=0))
-    for where, compare in (("on", np.equal), ("above", np.less), ("below", np.greater)):
+    sides = (("on", np.equal), ("above", np.less), ("below", np.greater), ("off", np.not_equal))
+    for where, compare in sides[:3] if exhibit.turned else sides:
         if np.array_equal(compare(index[-2], index[-1]), elements.flawed):
             text = f"{where} the diagonal of {path}"
-            yield Part("slice", text, elements.chance(3), compare(grid[-2], grid[-1]))
+            yield Part("slice", text, elements.chance(len(sides)), compare(grid[-2], grid[-1]))
 
 
 def _boxes(exhibit: Exhibit, elements: Elements) -> Iterator[Part]:
@@ -204,16 +211,17 @@ def _regions(exhibit: Exhibit, elements: Elements) -> Iterator[Part]:
     ):
         if np.array_equal(chosen, elements.flawed):
             yield Part("region", text, elements.chance(1), mask)
+    chance = elements.chance_of_values(4) if is_symmetric(exhibit.input, every) else elements.chance(4)
     for name, size, sizes in ((path, x, every), (f"|{path}|", np.abs(x), np.abs(every))):
         wrong, right = size[elements.flawed], size[~elements.flawed]
         if not _abrupt(elements, size):
             continue
         if wrong.min() > right.max():
             text = f"where {name} > {_between(right.max(), wrong.min())}"
-            yield Part("region", text, elements.chance(4), sizes > right.max())
+            yield Part("region", text, chance, sizes > right.max())
         elif wrong.max() < right.min():
             text = f"where {name} < {_between(right.min(), wrong.max())}"
-            yield Part("region", text, elements.chance(4), sizes < right.min())
+            yield Part("region", text, chance, sizes < right.min())
 
 
 def _abrupt(elements: Elements, size: Array) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from gradproof.diagnose import factors, hessian, moved, others, parts, sums
+from gradproof.diagnose import factors, hessian, moved, others, parts, sums, symmetry
 from gradproof.diagnose.exhibit import Exhibit
 from gradproof.result import Comparison, Diagnosis, Verdict
 
@@ -28,6 +28,7 @@ RECOGNISERS: tuple[Recogniser, ...] = (
     others.swapped_inputs,
     moved.moved,
     moved.transposed_jacobian,
+    symmetry.symmetric_input,
     sums.wrong_axis,  # of ones, such as a bias, the sum of a transposed cotangent is the same
     _sideways(moved.moved),
     sums.one_of_batch,
@@ -39,6 +40,7 @@ RECOGNISERS: tuple[Recogniser, ...] = (
     others.extra_term,
     others.rounded,
     parts.part,
+    factors.same_factor,
 )
 
 

@@ -15,6 +15,7 @@ from gradproof.norms import largest, rms
 from gradproof.program import Array, Leaf, leaf_at
 from gradproof.reference.estimate import Estimate, Kind, Kinds
 from gradproof.result import Comparison, Entry, Finding, Place, Power, Table, Verdict
+from gradproof.table import vanishes
 
 # How many of the wrong entries of a block are named; all are counted.
 NAMED = 8
@@ -167,9 +168,11 @@ def power_of(task: Task, measured: Measured) -> Power | None:
     for output in task.program.outputs:
         for leaf in task.program.inputs:
             block = (leaf.span, output.span)
-            top = largest(measured.estimate.value[block])
+            value, bar = measured.estimate.value[block], measured.estimate.bar[block]
+            # What is zero within its bar has no size that an error could be a share of.
+            top = 0.0 if vanishes(value, bar) else largest(value)
             if top > 0:
-                error = float(np.max(measured.tolerance[block])) + float(np.max(measured.estimate.bar[block]))
+                error = float(np.max(measured.tolerance[block])) + float(np.max(bar))
                 if error / top >= relative:
                     worst, relative = error, error / top
     return Power(worst, relative, 1.0) if relative > 0 else None

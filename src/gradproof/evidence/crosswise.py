@@ -199,7 +199,7 @@ def _gathered(task: Task, moves: _Scaled, along: Array, held: Held) -> Gathered:
             for leaf, span in zip(groups.leaves, groups.spans, strict=True):
                 block, entries = _block(found, span, output.span), leaf.size * output.size
                 top = _strongest(block, output, leaf) if entries else None
-                if top is not None:
+                if top is not None and not block.vanishes:
                     error = float(np.max((block.tolerance + block.bar) / least[span, None]))
                     reach = float(np.max(np.abs(block.analytic) / norms[span, None]))
                     if error >= relative * reach:

@@ -6,6 +6,10 @@ tolerance that grows with the size. A probe beyond its bar is no verdict yet: `b
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 
 from gradproof.agreement import CLEAR
@@ -14,7 +18,7 @@ from gradproof.evidence.columns import reason_of, with_looks
 from gradproof.evidence.gathered import Gathered, Task
 from gradproof.evidence.measure import Evidence, granted, negligible_change
 from gradproof.evidence.scales import swings
-from gradproof.evidence.sums import part
+from gradproof.evidence.sums import Probe, part
 from gradproof.evidence.ties import OUTPUTS, Tie, check_ties
 from gradproof.evidence.wording import (
     crowd_remark,
@@ -29,6 +33,7 @@ from gradproof.reference.estimate import Estimate, Kind
 from gradproof.reference.field import field_of
 from gradproof.reference.steps import step_exponent
 from gradproof.result import Comparison, Finding, Place, Power, Table, Verdict
+from gradproof.settings import Detail
 
 # P(|signed sum| > 6 sigma) <= 2 exp(-18) = 3e-8 (Hoeffding).
 SIGMAS = 6.0
@@ -36,16 +41,22 @@ SIGMAS = 6.0
 SEVERAL = frozenset({Kind.KINK, Kind.STAIRS, Kind.STEEP, Kind.JUMP})
 # A deviation beyond a glance's bar is measured again, with a bar of its own that is up to so many times wider.
 DOUBTED = 32.0
+# So many wrong blocks of a mode are followed to an entry: they are printed, and looked at for a cause.
+FOLLOWED: dict[Detail, int] = {"verdict": 1, "summary": 3, "plots": 3}
 NOT_SINGLED_OUT = "the entries that were looked at are each within tolerance, but such do not add up to this"
 
 
 def gather(task: Task, evidence: Evidence) -> Gathered:
     """Judge every (mode, output, input) over all probes, and look for the entry where one disagrees."""
-    comparisons = tuple(
-        with_looks(task, _judge_pair(task, mode, evidence, o, i), evidence.looks)
+    pairs = [
+        _pair(task, mode, evidence, o, i)
         for mode in evidence.modes
         for o in range(len(task.program.outputs))
         for i in range(len(task.program.inputs))
+    ]
+    followed = _follow(task, pairs)
+    comparisons = tuple(
+        with_looks(task, _judged(task, pair, followed.get(pair), evidence), evidence.looks) for pair in pairs
     )
     findings = (*_ties(task, evidence), *_remarks(task, evidence))
     return Gathered(comparisons, findings, _power(task, evidence, comparisons))
@@ -74,9 +85,38 @@ def _ties(task: Task, evidence: Evidence) -> tuple[Finding, ...]:
     return check_ties(task, field_of(task.reference), ties, claimed)
 
 
-def _judge_pair(task: Task, mode: str, evidence: Evidence, o: int, i: int) -> Comparison:
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """The probe whose sides differ most, by how much and beyond which bar; `beyond` where no deviations within
+    tolerance add up to as much, so that some entry must be wrong even if it is not found."""
+
+    probe: Probe
+    deviation: float
+    bar: float
+    kind: Kind
+    beyond: bool
+    excess: float  # in tolerances
+
+    @property
+    def proof(self) -> bool:
+        """Whether the block is wrong, wherever in it that may be."""
+        return self.beyond and self.kind not in SEVERAL
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Pair:
+    """An output leaf and an input leaf in one mode, by their numbers, and both sides of all probes."""
+
+    mode: str
+    o: int
+    i: int
+    table: Table
+    doubt: Doubt | None
+
+
+def _pair(task: Task, mode: str, evidence: Evidence, o: int, i: int) -> Pair:
     outcomes = evidence.outcomes
-    output_leaf, input_leaf = task.program.outputs[o], task.program.inputs[i]
+    input_leaf = task.program.inputs[i]
     analytic = np.array([outcome.analytic[mode].total[i, o] for outcome in outcomes])
     numeric = np.array([outcome.numeric.value[i, o] for outcome in outcomes])
     spread = np.array([outcome.numeric.spread[i, o] for outcome in outcomes])
@@ -86,46 +126,75 @@ def _judge_pair(task: Task, mode: str, evidence: Evidence, o: int, i: int) -> Co
     tolerance = granted(task, size, input_leaf)
     gap = np.array([one.numeric.gap(one.analytic[mode].total)[i, o] for one in outcomes])
     excess = np.abs(gap) - bar - rounding
-    located = Located(())
+    table = Table(analytic, numeric, bar + rounding, tolerance, spread if spread.any() else None)
+    if np.isfinite(analytic).all() and not np.nanmax(excess, initial=0.0) > 0.0:
+        return Pair(mode, o, i, table, None)
+    worst = int(np.argmax(np.nan_to_num(excess / np.maximum(bar, 1e-300), nan=np.inf)))
+    most = SIGMAS * _loosest(task, tolerance[worst]) + CLEAR * bar[worst]
+    doubt = Doubt(
+        outcomes[worst].probe,
+        float(gap[worst]),
+        float(bar[worst] + rounding[worst]),
+        Kind(int(outcomes[worst].numeric.kind[i, o])),
+        bool(np.isfinite(most)) and not excess[worst] <= most,
+        float(np.nan_to_num(excess[worst] / max(tolerance[worst] + bar[worst], 1e-300), nan=np.inf)),
+    )
+    return Pair(mode, o, i, table, doubt)
+
+
+def _follow(task: Task, pairs: Sequence[Pair]) -> dict[Pair, Located]:
+    """The entries behind the sums that differ. One wrong operation makes all wrong that comes before it in a network:
+    the worst blocks of each mode are looked into, and those whose verdict depends on it."""
+    followed: dict[Pair, Located] = {}
+    told: Counter[str] = Counter()
+    double = coarsest(task.reference.inputs) is DOUBLE
+    doubted = [(pair, pair.doubt) for pair in pairs if pair.doubt is not None]
+    for pair, doubt in sorted(doubted, key=lambda both: -both[1].excess):
+        if double and doubt.proof and told[pair.mode] >= FOLLOWED[task.detail]:
+            continue
+        output, leaf = task.program.outputs[pair.o], task.program.inputs[pair.i]
+        direction, cotangent = part(doubt.probe.direction, leaf)[0], part(doubt.probe.cotangent, output)[0]
+        suspect = Suspect(pair.mode, output, leaf, direction, cotangent, doubt.deviation, doubt.bar)
+        followed[pair] = locate(task, suspect)
+        told[pair.mode] += bool(followed[pair].found)
+    return followed
+
+
+def _judged(task: Task, pair: Pair, located: Located | None, evidence: Evidence) -> Comparison:
+    output_leaf, input_leaf = task.program.outputs[pair.o], task.program.inputs[pair.i]
+    table = pair.table
     verdict, reason = Verdict.RIGHT, ""
-    if not np.isfinite(analytic).all() or np.nanmax(excess, initial=0.0) > 0.0:
-        worst = int(np.argmax(np.nan_to_num(excess / np.maximum(bar, 1e-300), nan=np.inf)))
-        suspect = Suspect(
-            mode,
-            output_leaf,
-            input_leaf,
-            part(outcomes[worst].probe.direction, input_leaf)[0],
-            part(outcomes[worst].probe.cotangent, output_leaf)[0],
-            float(gap[worst]),
-            float(bar[worst] + rounding[worst]),
-        )
-        located = locate(task, suspect)
-        # No in-tolerance deviations add up to this much, so some entry must be wrong even if it was not found.
-        most = SIGMAS * _loosest(task, tolerance[worst]) + CLEAR * bar[worst]
-        beyond = bool(np.isfinite(most)) and not excess[worst] <= most
-        verdict = Verdict.WRONG if located.found or beyond else Verdict.RIGHT
+    doubt = pair.doubt
+    if doubt is not None and located is None:
+        verdict = Verdict.WRONG  # and not looked into
+    elif doubt is not None and located is not None:
+        verdict = Verdict.WRONG if located.found or doubt.beyond else Verdict.RIGHT
         reason = located.remark if verdict is Verdict.RIGHT else NOT_SINGLED_OUT if not located.found else ""
-        rough = SEVERAL & (located.kinds | {Kind(int(outcomes[worst].numeric.kind[i, o]))})
-        if beyond and not located.found and (rough or coarsest(task.reference.inputs) is not DOUBLE):
+        rough = SEVERAL & (located.kinds | {doubt.kind})
+        if doubt.beyond and not located.found and (rough or coarsest(task.reference.inputs) is not DOUBLE):
             # Kinks of opposite sign that could not be told apart allow more than what is left of both; and the steps of
             # a narrow format are so long that a function may turn round within one.
             verdict, reason = Verdict.UNDECIDED, reason_of(task, rough)
+    located = Located(()) if located is None else located
+    outcomes = evidence.outcomes
+    bars = np.array([outcome.numeric.bar[pair.i, pair.o] for outcome in outcomes])
+    sizes = [float(outcome.size[pair.i, pair.o]) for outcome in outcomes]
     wide = [
         k
         for k in range(evidence.pieces)
-        if bar[k] > tolerance[k]
-        and bar[k] > negligible_change(task, (numeric[k], bar[k]), size[k], output_leaf, input_leaf)
+        if bars[k] > table.tolerance[k]
+        and bars[k] > negligible_change(task, (table.numeric[k], bars[k]), sizes[k], output_leaf, input_leaf)
     ]
-    if verdict is Verdict.RIGHT and wide and not all(_flat(task, outcomes[k].numeric, i, o) for k in wide):
-        kinds = [Kind(int(outcome.numeric.kind[i, o])) for outcome in outcomes]
+    if verdict is Verdict.RIGHT and wide and not all(_flat(task, outcomes[k].numeric, pair.i, pair.o) for k in wide):
+        kinds = [Kind(int(outcome.numeric.kind[pair.i, pair.o])) for outcome in outcomes]
         verdict, reason = Verdict.UNDECIDED, reason_of(task, kinds)
     return Comparison(
         order=task.order,
-        mode=mode,
+        mode=pair.mode,
         output=output_leaf,
         input=input_leaf,
         scope="probes",
-        source=Table(analytic, numeric, bar + rounding, tolerance, spread if spread.any() else None),
+        source=table,
         verdict=verdict,
         found=located.found or (located.unclear if verdict is Verdict.UNDECIDED else ()),
         wrong=len(located.found),
@@ -177,7 +246,9 @@ def _power(task: Task, evidence: Evidence, comparisons: tuple[Comparison, ...]) 
     for comparison in comparisons:
         i = task.program.inputs.index(comparison.input)
         o = task.program.outputs.index(comparison.output)
-        if not comparison.entries or comparison.verdict is not Verdict.RIGHT or not evidence.outcomes:
+        # What is zero within its bar has no size that an error could be a share of.
+        empty = not comparison.entries or not evidence.outcomes or comparison.vanishes
+        if empty or comparison.verdict is not Verdict.RIGHT:
             continue
         for k, outcome in enumerate(evidence.outcomes[: evidence.pieces]):
             top = float(outcome.analytic[comparison.mode].largest[i, o])

@@ -43,7 +43,8 @@ def gather_sure(task: Task, analytic: dict[str, Array], glanced: Glanced, findin
         if id(jacobian) not in tops:
             tops[id(jacobian)] = [_strongest(task, jacobian, glanced, *pair) for pair in pairs]
         for (output, leaf), top in zip(pairs, tops[id(jacobian)], strict=True):
-            if top is not None and top.numeric:
+            # What is zero within its bar has no size that an error could be a share of.
+            if top is not None and abs(top.numeric) > top.bar:
                 error = top.tolerance + glanced.widest(leaf, output, abs(top.analytic))
                 if error / abs(top.numeric) >= relative:
                     worst, relative = error, error / abs(top.numeric)

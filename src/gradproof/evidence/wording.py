@@ -33,6 +33,8 @@ UNDECIDED_HINTS = {
 # Who checks by another checker's interface has not all options.
 DROP_IN = (
     ("Pass randomness='reseed'", "Seed inside of the function or call gradproof.check with randomness='reseed'"),
+    (", pass spaces=", ", call gradproof.check with spaces="),
+    ("Pass wrt= to see", "Check fewer inputs at once to see"),
 )
 
 # Why an entry of such a kind stays undecided.
@@ -143,6 +145,8 @@ def mismatch(comparison: Comparison) -> Finding:
     if worst is None:
         text = f"the {name} {place} is off in a random combination of all entries, by more than they may add up to"
         hint = f"Check a smaller example: there effort='exhaustive' shows every entry that {rule} gives."
+        if comparison.unfollowed:
+            hint = f"Pass wrt= to see which entries of {comparison.input.path} are wrong."
         return Finding("mismatch", Verdict.WRONG, place, text, hint)
     hint = f"Look at how {rule} computes the derivative with respect to {comparison.input.path} at this index."
     return Finding("mismatch", Verdict.WRONG, place, f"the {name} is wrong in {extent}; worst at {place}", hint)

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from textwrap import shorten
 from typing import TYPE_CHECKING
 
+from gradproof.program import Spot
 from gradproof.render.numbers import count_of, last_digit, number, two_digits, with_bar
-from gradproof.result import Comparison, Cost, Entry, Finding, Power, Result, Verdict
+from gradproof.result import Comparison, Cost, Entry, Finding, Place, Power, Result, Verdict
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 LISTED = 8
 ROOMY = 3
 REMARKS = 4
+# Where the name of an input stands in a hint.
+GAP = "\0"
 # The modes of `gradproof.compare`.
 SIDE_BY_SIDE = ("value", "gradient")
 
@@ -120,17 +123,18 @@ def _digits(comparisons: Sequence[Comparison]) -> str:
 def _wrong_pairs(result: Result) -> list[Line]:
     wrong = [comparison for comparison in result.comparisons if comparison.verdict is Verdict.WRONG]
     # What is wrong in one order may be so in the next because of it.
-    wrong.sort(key=lambda comparison: (comparison.order, -comparison.excess))
+    wrong.sort(key=lambda comparison: (comparison.unfollowed, comparison.order, -comparison.excess))
+    most = min(LISTED, sum(not comparison.unfollowed for comparison in wrong) or LISTED)
     listed: list[Line] = []
-    for comparison in wrong[:LISTED]:
+    for comparison in wrong[:most]:
         where = f"{_place(comparison)}: {share(comparison)}"
         compared = _yardstick if comparison.mode in SIDE_BY_SIDE else _numbers
         numbers = compared(comparison.worst) if comparison.worst else comparison.reason or "no entry was singled out"
-        if len(wrong) > ROOMY:
+        if min(len(wrong), most) > ROOMY:
             listed.append(Line(comparison.mode, f"{where}, {numbers}"))
         else:
             listed += [Line(comparison.mode, where), Line("", numbers)]
-    return listed + _rest(wrong[LISTED:])
+    return listed + _rest(wrong[most:])
 
 
 def _unclear_pairs(result: Result) -> list[Line]:
@@ -159,8 +163,24 @@ def _findings(result: Result) -> list[Line]:
             said.append(Line("", f"... and {len(sentences) - REMARKS} more like this"))
         causes = dict.fromkeys(finding.diagnosis.sentence for finding in findings if finding.diagnosis)
         said += [Line("cause", sentence) for sentence in list(causes)[:REMARKS]]
-        said += [Line("next", hint) for hint in dict.fromkeys(finding.hint for finding in findings) if hint]
+        said += [Line("next", hint) for hint in _hints(findings)]
     return said
+
+
+def _hints(findings: Sequence[Finding]) -> list[str]:
+    """Each once. Those that say the same of several inputs are one, with the names of the first of them."""
+    paths: dict[str, list[str]] = {}
+    for finding in findings:
+        path = finding.place.input.path if finding.place.input else ""
+        paths.setdefault(finding.hint.replace(path, GAP) if path else finding.hint, []).append(path)
+    return [template.replace(GAP, _names(list(dict.fromkeys(own)))) for template, own in paths.items() if template]
+
+
+def _names(paths: Sequence[str]) -> str:
+    first, more = paths[:REMARKS], len(paths) - REMARKS
+    if more > 1:
+        return f"{', '.join(first)} and {more} more"
+    return " and ".join(filter(None, [", ".join(paths[:-1]), paths[-1]]))
 
 
 def _listed(finding: Finding, result: Result) -> bool:
@@ -169,6 +189,7 @@ def _listed(finding: Finding, result: Result) -> bool:
         c.reason for c in result.comparisons if c.verdict is Verdict.UNDECIDED
     }
     places = [comparison.worst.place for comparison in result.comparisons if comparison.worst is not None]
+    places += [Place(Spot(c.output.path), Spot(c.input.path)) for c in result.comparisons if c.unfollowed]
     return finding.code in codes and finding.place in places
 
 

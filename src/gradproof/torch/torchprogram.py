@@ -12,6 +12,7 @@ import torch
 from gradproof.batching import DIGITS, ELEMENTS, Known, Lane, Way, Work, outside
 from gradproof.errors import Unsupported, first_line
 from gradproof.program import Array, Every, Leaf, Skipped, Tally, read_only
+from gradproof.routes import Route
 from gradproof.torch.batchrules import REVERSE, Batching, Rows
 from gradproof.torch.calls import Call, UserCall
 from gradproof.torch.every import whole
@@ -22,6 +23,7 @@ from gradproof.torch.looping import evaluate_each, gives
 from gradproof.torch.modes import forward, forward_along, reverse, reverse_copies
 from gradproof.torch.purity import Modes, Purity, move_on, streams
 from gradproof.torch.widening import unrounded, widened
+from gradproof.torch.written import routes
 from gradproof.unrounded import Unrounded
 
 # Fewer rows than this run one by one: a batch of calls costs as much as some of them, one of reverse passes as one.
@@ -33,10 +35,8 @@ class TorchProgram:
     """Implements `gradproof.program.Program`. An evaluation of a gradient program counts as one evaluation."""
 
     def __init__(self, call: Call, name: str, point: Array, tally: Tally, parent: TorchProgram | None = None) -> None:
-        self.call = call
-        self.name, self.tally = name, tally
-        self.parent = parent
-        self._point = point
+        self.call, self.name, self.tally = call, name, tally
+        self.parent, self._point = parent, point
         self.whole = Purity(call.modules, call.reading, call.held)  # around all that is done with the program
         self.scope: Modes = self.whole  # whoever uses the graph or the call does it in this scope
         self._shield: AbstractContextManager[None] = self.whole  # around what is only tried
@@ -208,6 +208,9 @@ class TorchProgram:
 
     def unrounded(self) -> Unrounded[TorchProgram] | None:
         return unrounded(self)
+
+    def routes(self) -> tuple[Route, ...]:
+        return routes(self.traced, [leaf.path for leaf in self.inputs])
 
     def _refuse_dead_ends(self) -> None:
         """Only the graph of a gradient can have them."""

@@ -18,9 +18,10 @@ from gradproof.sizes import terms_of_gradient
 from gradproof.torch.calls import UserCall
 from gradproof.torch.contracts.pulls import Gradients, largest, numbers, pull, pulled, random_cotangents, spread
 from gradproof.torch.contracts.watch import Watch
-from gradproof.torch.graph import OPERATOR, Graph
+from gradproof.torch.graph import Graph
 from gradproof.torch.leaves import identical
 from gradproof.torch.torchprogram import TorchProgram
+from gradproof.torch.written import is_written
 
 # How much closer to zero another point is, at the first input; a factor keeps most domains, symmetries and zeros.
 ELSEWHERE = 2.0**-5
@@ -183,23 +184,6 @@ class Subject:
 def written_rules(program: TorchProgram) -> tuple[Any, ...]:
     """The nodes of the graph that are no operators of torch's own: custom Functions, and those of extensions."""
     return tuple([node for node in program.traced.nodes if is_written(node)])
-
-
-def is_written(node: Any) -> bool:
-    """Whether a rule is the work of somebody outside of torch. Its own Functions, such as those of compiled graphs and
-    of checkpoints, are its own business."""
-    name = node.name()
-    if name.startswith(OPERATOR) or "CppNode" in name:
-        return True
-    if not isinstance(node, torch.autograd.function.BackwardCFunction):
-        return False
-    module = getattr(getattr(node, "_forward_cls", None), "__module__", "") or ""
-    return module.split(".")[0] != "torch" or module.startswith("torch.testing")
-
-
-def rule_name(node: Any) -> str:
-    """What the user calls the rule that a node belongs to."""
-    return str(node.name()).removeprefix(OPERATOR).removesuffix("Backward")
 
 
 def slack_for(program: TorchProgram, relative: float) -> float:

@@ -1,0 +1,68 @@
+"""Rules that people wrote: which nodes of a graph are such, and what they lead to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from gradproof.routes import Route
+from gradproof.torch.graph import OPERATOR, Graph
+
+
+def is_written(node: Any) -> bool:
+    """Whether a rule is the work of somebody outside of torch. Its own Functions, such as those of compiled graphs and
+    of checkpoints, are its own business."""
+    name = node.name()
+    if name.startswith(OPERATOR) or "CppNode" in name:
+        return True
+    if not isinstance(node, torch.autograd.function.BackwardCFunction):
+        return False
+    module = getattr(getattr(node, "_forward_cls", None), "__module__", "") or ""
+    return module.split(".")[0] != "torch" or module.startswith("torch.testing")
+
+
+def rule_name(node: Any) -> str:
+    """What the user calls the rule that a node belongs to."""
+    return str(node.name()).removeprefix(OPERATOR).removesuffix("Backward")
+
+
+def routes(graph: Graph, paths: Sequence[str]) -> tuple[Route, ...]:
+    """Which points lie behind which argument of which written rule."""
+    written = [node for node in graph.nodes if is_written(node)]
+    if not written:
+        return ()
+    bits: dict[Any, int] = {}
+    for k, point in enumerate(graph.points):
+        if point.requires_grad:
+            node = torch.autograd.graph.get_gradient_edge(point).node
+            bits[node] = bits.get(node, 0) | 1 << k
+    behind = _behind(written, bits)
+    found = []
+    for node in written:
+        for argument, (further, _) in enumerate(node.next_functions):
+            mask = 0 if further is None else behind[further]
+            if mask:
+                inputs = frozenset(path for k, path in enumerate(paths) if mask >> k & 1)
+                found.append(Route(rule_name(node), argument, inputs))
+    return tuple(found)
+
+
+def _behind(starts: Sequence[Any], bits: dict[Any, int]) -> dict[Any, int]:
+    """Of every node the points that it leads to, one bit each. No recursion: a graph may be deeper than the stack."""
+    known: dict[Any, int] = {}
+    waiting = list(starts)
+    while waiting:
+        node = waiting[-1]
+        nexts = [further for further, _ in node.next_functions if further is not None]
+        open_ones = [further for further in nexts if further not in known]
+        if node in known or not open_ones:
+            waiting.pop()
+            own = bits.get(node, 0)
+            for further in nexts:
+                own |= known.get(further, 0)
+            known[node] = own
+        else:
+            waiting += open_ones
+    return known
