@@ -13,6 +13,7 @@ import torch
 
 import gradproof
 from gradproof.batching import agree
+from gradproof.errors import Unsupported
 from gradproof.torch import program_of
 from gradproof.verdict import Verdict
 
@@ -80,6 +81,8 @@ def test_the_world_is_left_as_it_was(pending_normals: int, error: BaseException 
                 act()
             except (ValueError, KeyboardInterrupt, Stop) as raised:
                 assert raised is error  # noqa: PT017
+            except Unsupported as missing:  # forward mode
+                assert missing.__cause__ is error  # noqa: PT017
             fn.error = None
             assert world() == state
     assert torch.equal(x, before)

@@ -9,7 +9,7 @@ import numpy as np
 from gradproof.agreement import Judgement, Mask, judge
 from gradproof.evidence.gathered import Task
 from gradproof.evidence.nans import explained
-from gradproof.evidence.scales import absent, flat, negligible, rounding, slight
+from gradproof.evidence.scales import absent, flat, is_tiny, negligible, rounding, slight
 from gradproof.evidence.wording import REASONS, kink_remark, near_remark, stairs_remark
 from gradproof.norms import largest, rms
 from gradproof.program import Array, Leaf, leaf_at
@@ -98,10 +98,10 @@ def _negligible(task: Task, analytic: Array, numeric: Estimate, pair: tuple[Leaf
         if none is None:
             return np.zeros(numeric.bar.shape, dtype=bool)
         return none & (numeric.bar <= task.tolerance.of_block * rms(numeric.value))
-    # What claims to be more than rounding has a size to be known to.
-    zero = np.abs(analytic) <= rounding(task, *pair)
-    narrow = numeric.bar <= negligible(task, *pair)
-    return np.asarray(zero & (narrow if narrow.all() else narrow | (numeric.bar <= flat(task, *pair))))
+    narrow = np.asarray(numeric.bar <= negligible(task, *pair))
+    narrow = narrow if narrow.all() else narrow | (numeric.bar <= flat(task, *pair))
+    # By a tiny input nearly nothing is important, and yet what claims to be more than rounding has a size.
+    return narrow & (np.abs(analytic) <= rounding(task, *pair)) if is_tiny(task, pair[1]) else narrow
 
 
 def _reason(kinds: Kinds, task: Task) -> str:

@@ -13,7 +13,7 @@ from gradproof.evidence.columns import Look, Sizes, look_at
 from gradproof.evidence.folds import Fold, find_fold, with_loudest
 from gradproof.evidence.gathered import Task
 from gradproof.evidence.nans import tainted
-from gradproof.evidence.scales import rounding, unimportant_changes
+from gradproof.evidence.scales import is_tiny, rounding, unimportant_changes
 from gradproof.evidence.sums import Probe, Sums, part, sums_of
 from gradproof.norms import all_finite, dot, rms
 from gradproof.precision import form_of
@@ -247,13 +247,13 @@ def granted(task: Task, size: Array, leaf: Leaf) -> Array:
 
 
 def negligible_change(task: Task, known: tuple[float, float], size: float, output: Leaf, leaf: Leaf) -> float:
-    """As for exhaustive blocks: what is zero within its bar, and claims to be no more than rounding, needs to be known
-    only against the value's own size. `known` is a sum and its bar, `size` that of what is claimed."""
+    """As for exhaustive blocks: what is zero within its bar, and by a tiny input claims to be no more than rounding,
+    needs to be known only against the value's own size. `known`: a sum and its bar; `size`: that of what is claimed."""
     numeric, bar = known
     if abs(numeric) > bar:
         return 0.0
     steps, ways = task.steps[leaf.span], math.sqrt(max(output.size, 1))
-    if size > rounding(task, output, leaf) * math.sqrt(dot(steps, steps)) * ways:
+    if is_tiny(task, leaf) and size > rounding(task, output, leaf) * math.sqrt(dot(steps, steps)) * ways:
         return 0.0
-    longest = np.max(steps, keepdims=True, initial=0.0)[:, None]
-    return float(unimportant_changes(task, longest)[0, output.start]) * ways
+    longest = np.max(steps, keepdims=True, initial=0.0)
+    return float(unimportant_changes(task, longest)[output.start]) * ways

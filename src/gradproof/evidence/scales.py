@@ -36,14 +36,19 @@ def block_scales(task: Task, analytic: dict[str, Array]) -> dict[str, Array]:
 
 def unimportant_changes(task: Task, lengths: Array) -> Array:
     """A block of zeros has no scale to be judged by. It is good enough to know that moving the input by its own size,
-    or by one if it is tiny, changes the output by less than the tolerance: the change over steps of these lengths
-    (k, 1) that would do so, for each output (k or 1, M)."""
-    sizes = np.empty((1, task.program.value.size))
+    or by one if it is tiny, changes the output by less than the tolerance: the change over steps of these lengths,
+    (k, 1) or (M,), that would do so, for each output (M,), or (k, M) where they differ."""
+    sizes = np.empty(task.program.value.size)
     for output in task.program.outputs:
-        sizes[:, output.span] = size_of(task.program, output)
+        sizes[output.span] = size_of(task.program, output)
     sizes *= task.tolerance.finest
     usual = 2.0 ** step_exponent(task.reference)
     return sizes * (np.where(lengths < TINY, lengths, usual) if lengths.min(initial=usual) < TINY else usual)
+
+
+def is_tiny(task: Task, leaf: Leaf) -> bool:
+    """Whether steps of its own size may move nothing: see `Field.limits`."""
+    return bool(task.steps[leaf.span].max(initial=0.0) < TINY)
 
 
 def swings(task: Task, leaf: Leaf) -> Array:
@@ -68,9 +73,9 @@ def rounding(task: Task, output: Leaf, leaf: Leaf) -> float:
 
 
 def claims(task: Task, analytic: dict[str, Array], output: Leaf, leaf: Leaf) -> bool:
-    """Whether a block is more than that in any mode."""
+    """Whether a block by a tiny input is more than that in any mode."""
     allowed = rounding(task, output, leaf)
-    return any(largest(one[leaf.span, output.span]) > allowed for one in analytic.values())
+    return is_tiny(task, leaf) and any(largest(one[leaf.span, output.span]) > allowed for one in analytic.values())
 
 
 def least(program: Program, leaf: Leaf, form: Precision) -> float:
@@ -81,15 +86,15 @@ def least(program: Program, leaf: Leaf, form: Precision) -> float:
 def negligible(task: Task, output: Leaf, leaf: Leaf) -> Array:
     """The same as a derivative, for each entry of a block."""
     steps = task.steps[leaf.span, None]
-    return np.asarray(unimportant_changes(task, steps)[:, output.span] / steps)
+    return np.asarray(unimportant_changes(task, steps)[..., output.span] / steps)
 
 
 def slight(task: Task, output: Leaf, leaf: Leaf, numeric: Array) -> Array | None:
     """The same for derivatives by a tiny input over which nothing of importance happens: they need to be known to a
     part of their size, so that neither a sign nor a factor is overlooked. None where the input is not tiny."""
-    steps = task.steps[leaf.span, None]
-    if not leaf.size or steps.max() >= TINY or not np.isfinite(task.tolerance.gross):
+    if not is_tiny(task, leaf) or not np.isfinite(task.tolerance.gross):
         return None
+    steps = task.steps[leaf.span, None]
     usual = task.tolerance.finest * size_of(task.program, output) * 2.0 ** step_exponent(task.reference)
     return np.asarray(np.minimum(usual / steps, task.tolerance.gross * rms(numeric)))
 

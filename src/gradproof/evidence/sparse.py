@@ -197,8 +197,8 @@ class _Moved:
     def _vague(self, undecided: NDArray[np.bool_], better: Estimate, outputs: Indices) -> Indices:
         """Outputs that cannot be told, other than those where nothing is claimed and nothing of importance happens."""
         task, zero = self._task, self._expected[outputs] == 0
-        unimportant = unimportant_changes(task, np.max(self._lengths, keepdims=True, initial=0.0)[:, None])
-        vague = undecided & ~(zero & (better.bar[0] <= unimportant[0, outputs]))
+        unimportant = unimportant_changes(task, self._length)
+        vague = undecided & ~(zero & (better.bar[0] <= unimportant[outputs]))
         if (vague & zero).any():
             flat = task.tolerance.finest * 2.0 ** step_exponent(task.reference) * swings(task, self._leaf)[outputs]
             vague &= ~(zero & (better.bar[0] <= flat))
