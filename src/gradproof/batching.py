@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ import numpy as np
 from gradproof.errors import first_line
 from gradproof.norms import largest
 from gradproof.program import Array
+from gradproof.quiet import QUIET
 
 # Elements of input and output in flight at once: 8 MB of float64, which also stays near the cache.
 ELEMENTS = 2**20
@@ -135,7 +135,7 @@ class Lane:
 
     def _believed(self, way: Way, rows: Array, into: Array, work: Work) -> None:
         try:
-            with quiet():
+            with QUIET:
                 way.run(rows, into)
         except Exception as error:  # noqa: BLE001  the rows get their say one by one
             self.failures += 1
@@ -160,7 +160,7 @@ class Lane:
         differs, raised = False, ""
         for way in work.ways:
             try:
-                with quiet():
+                with QUIET:
                     found = trial.of(way)
             except Exception as error:  # noqa: BLE001  the rows get their say one by one
                 raised = raised or f"a batch raised {type(error).__name__}: {first_line(error)}"
@@ -279,11 +279,6 @@ def same(one: Array, other: Array) -> bool:
 
 def _picked(rows: Array) -> int:
     return 2 * len(rows) // 3
-
-
-def quiet() -> AbstractContextManager[object]:
-    """Without warnings: a framework may warn of what it batches slowly, but the user asked for no batch."""
-    return warnings.catch_warnings(action="ignore")
 
 
 def outside(raised: Exception | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -148,3 +149,15 @@ def test_who_waits_long_for_a_module_says_so(monkeypatch: pytest.MonkeyPatch) ->
         assert gradproof.check(net, point(0, 2, 2)).ok
     thread.join()
     assert not turns._HELD
+
+
+def test_the_filters_of_warnings_are_left_as_they_were() -> None:
+    before = list(warnings.filters)
+
+    def checked(k: int) -> bool:
+        x = torch.linspace(0.1, 1 + k, 40, dtype=torch.float64)
+        return gradproof.check(lambda x: x.cumsum(0).sin(), x, effort="exhaustive", seed=k).ok
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        assert all(pool.map(checked, range(4 * THREADS)))
+    assert warnings.filters == before

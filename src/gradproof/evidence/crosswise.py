@@ -17,7 +17,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from gradproof.agreement import entry_tolerance
-from gradproof.batching import quiet
 from gradproof.contracts.linear import SIZES, combination, loudness, mixed
 from gradproof.evidence.forward import sizes
 from gradproof.evidence.gathered import Gathered, Task
@@ -27,6 +26,7 @@ from gradproof.evidence.together import Held, Moves, hold, resolves
 from gradproof.norms import rms
 from gradproof.precision import DOUBLE, form_of
 from gradproof.program import Array, Leaf, Spot, pulled_of
+from gradproof.quiet import QUIET
 from gradproof.reference.field import field_of
 from gradproof.reference.stencil import FLOOR_FACTOR
 from gradproof.reference.steps import finely_signed
@@ -55,7 +55,7 @@ def gather_crosswise(task: Task) -> Gathered | None:
         return None  # no sum could tell so little beside the rounding of values so large
     moves = _Scaled(groups, lengths, _near_one(task.program.inputs, lengths))
     try:
-        with quiet():
+        with QUIET:
             along = _pushed(task, moves)
             if along is None or ("reverse" in task.modes and not _adjoint(task, moves, along)):
                 return None

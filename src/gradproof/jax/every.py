@@ -7,10 +7,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gradproof.batching import Known, Lane, Work, agree, quiet
+from gradproof.batching import Known, Lane, Work, agree
 from gradproof.jax.families import COMPILED
 from gradproof.jax.leaves import Layout
 from gradproof.program import Array, Every
+from gradproof.quiet import QUIET
 
 # The rows beside the unit vectors fill up to a multiple of this: few sizes to compile.
 BESIDE = 4
@@ -33,7 +34,7 @@ def every(
     if max(FEW, lane.few) > count or count + len(more) + 1 + BESIDE > lane.most or not all(map(_is_real, sides)):
         return None
     try:
-        with quiet():
+        with QUIET:
             found = run(_given(more, guest))
     except Exception:  # noqa: BLE001  the rows get their say
         return None

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from gradproof.batching import Known, Lane, quiet
+from gradproof.batching import Known, Lane
 from gradproof.program import Array, Every
+from gradproof.quiet import QUIET
 from gradproof.torch.leaves import Layout, numbers
 
 Reverse = Callable[[Sequence[torch.Tensor]], Sequence[torch.Tensor | None]]
@@ -54,7 +55,7 @@ def _run(lane: Lane, ways: Mapping[str, Reverse], sides: tuple[Layout, Layout], 
     guest, count, place, differs = batch.guest, len(batch.units), batch.place, False
     for name in ways if guest is not None else (lane.way,):
         try:
-            with quiet():
+            with QUIET:
                 gradients = ways[name](batch.cotangents(sides[0]))
         except Exception:  # noqa: BLE001, S112  another way, or the rows, get their say
             continue
