@@ -62,3 +62,8 @@ def test_a_kink_shows_among_many() -> None:
     result = gradproof.check(lambda x: (x.abs() + x * x).sum(), x, modes="reverse", effort=1, seed=0)
     assert result.verdict is Verdict.RIGHT
     assert "kink" in {finding.code for finding in result.findings}
+
+
+def test_an_empty_output_beside_one_that_does_not_depend() -> None:
+    result = gradproof.check(lambda x: (0 * x + 1, x[:0]), point(300), modes="reverse", effort=1, seed=0)
+    assert result.verdict is Verdict.RIGHT
