@@ -53,7 +53,8 @@ def later():
 
 
 def _started(command: list[str], folder: Path) -> subprocess.Popen[str]:
-    """In a session of its own: the signal goes to all its processes, as from a keyboard."""
+    """In a session of its own: the signal goes to all its processes, as from a keyboard. Whoever runs the tests in the
+    background has it ignored."""
     return subprocess.Popen(
         command,
         cwd=folder,
@@ -62,6 +63,7 @@ def _started(command: list[str], folder: Path) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509  it starts no thread
     )
 
 
