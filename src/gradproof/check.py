@@ -167,7 +167,7 @@ def check_program(program: Program, settings: Settings) -> Result:
 
 def _by_order(metered: Metered, settings: Settings, generator: np.random.Generator) -> Examined:
     found: list[Examined] = []
-    written_apart = offers_of(metered).order > 1
+    written_apart = settings.order > 1 and offers_of(metered).order > 1
     for order in range(1, settings.order + 1):
         try:
             if order > 1:
@@ -176,8 +176,9 @@ def _by_order(metered: Metered, settings: Settings, generator: np.random.Generat
                 examined = examine_modes(metered, settings, order, generator)
                 if written_apart and any(lower.verdict is Verdict.WRONG for lower in found):
                     examined = consequence(examined)
-                # The author may have a function of its own for each order.
-                found.append(replace(examined, findings=worded(examined.findings, offers_of(metered).words)))
+                if examined.findings:  # the author may have a function of its own for each order
+                    examined = replace(examined, findings=worded(examined.findings, offers_of(metered).words))
+                found.append(examined)
         except BudgetSpent as spent:
             found.append(Examined(findings=(budget_spent(str(spent)),)))
             break
