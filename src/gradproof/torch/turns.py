@@ -87,7 +87,9 @@ class Turn:
 def turn_of(fn: Callable[..., Any], arguments: Sequence[tuple[str, Any]]) -> Turn | None:
     """What a check of `fn` changes meanwhile: where a module keeps its parameters, and parameters among the arguments,
     which are mostly those of a module that `fn` calls. None for most functions."""
-    objects = [value for _, value in arguments if isinstance(value, torch.nn.Parameter)]
+    # The class of parameters asks in Python whether something is one.
+    others = [value for _, value in arguments if type(value) is not torch.Tensor]
+    objects = [value for value in others if isinstance(value, torch.nn.Parameter)]
     if isinstance(fn, torch.nn.Module):
         places = [module._parameters for module in fn.modules()]
         with Turn(places):  # another thread may have put its own tensors there
