@@ -21,9 +21,8 @@ from gradproof.around import Around
 from gradproof.audit import audit
 from gradproof.confined import confined
 from gradproof.errors import BudgetSpent, GradcheckError, Refused, Unsupported, UsageError
-from gradproof.evidence.wording import budget_spent, no_outputs, unsupported, worded
+from gradproof.evidence.wording import budget_spent, no_outputs, not_taken, unsupported, worded
 from gradproof.examined import Examined, consequence
-from gradproof.finding import Finding, Place
 from gradproof.linearize import examine_modes
 from gradproof.metered import Metered
 from gradproof.program import Program, offers_of, whole_of
@@ -183,9 +182,7 @@ def _by_order(metered: Metered, settings: Settings, generator: np.random.Generat
             found.append(Examined(findings=(budget_spent(str(spent)),)))
             break
         except Refused as refused:
-            hint = "Return one gradient for each input of forward, of its shape, or None."
-            finding = Finding("attributes", Verdict.WRONG, Place(), str(refused), hint)
-            found.append(Examined(findings=(finding,)))
+            found.append(Examined(findings=(not_taken(refused),)))
             break
         except Unsupported as missing:
             found.append(Examined(findings=(unsupported(f"order {order}", str(missing), Verdict.UNSUPPORTED),)))

@@ -17,7 +17,7 @@ from gradproof.evidence.bisect import Located, Suspect, locate
 from gradproof.evidence.columns import reason_of, with_looks
 from gradproof.evidence.gathered import Gathered, Task
 from gradproof.evidence.measure import Evidence, granted, negligible_change
-from gradproof.evidence.scales import swings
+from gradproof.evidence.scales import swings, unimportant_of
 from gradproof.evidence.sums import Probe, part
 from gradproof.evidence.ties import OUTPUTS, Tie, check_ties
 from gradproof.evidence.wording import (
@@ -31,7 +31,6 @@ from gradproof.precision import DOUBLE, coarsest
 from gradproof.program import Array, Spot
 from gradproof.reference.estimate import Estimate, Kind
 from gradproof.reference.field import field_of
-from gradproof.reference.steps import step_exponent
 from gradproof.result import Comparison, Finding, Place, Power, Table, Verdict
 from gradproof.settings import Detail
 
@@ -209,7 +208,7 @@ def _flat(task: Task, numeric: Estimate, i: int, o: int) -> bool:
         return False
     output = task.program.outputs[o]
     size = swings(task, task.program.inputs[i])[output.start] * float(np.sqrt(output.size))
-    return bool(numeric.bar[i, o] <= task.tolerance.finest * 2.0 ** step_exponent(task.reference) * size)
+    return bool(numeric.bar[i, o] <= unimportant_of(task, float(size)))
 
 
 def _loosest(task: Task, granted: float) -> float:

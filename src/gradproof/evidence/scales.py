@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 import numpy as np
 
@@ -14,6 +15,8 @@ from gradproof.program import Array, Leaf, Program
 from gradproof.reference.field import TINY
 from gradproof.reference.steps import scales, signed, step_exponent
 from gradproof.sizes import size_of
+
+T = TypeVar("T", float, Array)
 
 # Roundings that a derivative which is zero may consist of; half precision, which rounds at the end, has fewer.
 ROUNDINGS = 64.0
@@ -46,6 +49,11 @@ def unimportant_changes(task: Task, lengths: Array) -> Array:
     return sizes * (np.where(lengths < TINY, lengths, usual) if lengths.min(initial=usual) < TINY else usual)
 
 
+def unimportant_of(task: Task, size: T) -> T:
+    """The same over a usual step, of a value of this size."""
+    return task.tolerance.finest * 2.0 ** step_exponent(task.reference) * size
+
+
 def is_tiny(task: Task, leaf: Leaf) -> bool:
     """Whether steps of its own size may move nothing: see `Field.limits`."""
     return bool(task.steps[leaf.span].max(initial=0.0) < TINY)
@@ -74,8 +82,10 @@ def rounding(task: Task, output: Leaf, leaf: Leaf) -> float:
 
 def claims(task: Task, analytic: dict[str, Array], output: Leaf, leaf: Leaf) -> bool:
     """Whether a block by a tiny input is more than that in any mode."""
+    if not is_tiny(task, leaf):
+        return False
     allowed = rounding(task, output, leaf)
-    return is_tiny(task, leaf) and any(largest(one[leaf.span, output.span]) > allowed for one in analytic.values())
+    return any(largest(one[leaf.span, output.span]) > allowed for one in analytic.values())
 
 
 def least(program: Program, leaf: Leaf, form: Precision) -> float:
@@ -95,7 +105,7 @@ def slight(task: Task, output: Leaf, leaf: Leaf, numeric: Array) -> Array | None
     if not is_tiny(task, leaf) or not np.isfinite(task.tolerance.gross):
         return None
     steps = task.steps[leaf.span, None]
-    usual = task.tolerance.finest * size_of(task.program, output) * 2.0 ** step_exponent(task.reference)
+    usual = unimportant_of(task, size_of(task.program, output))
     return np.asarray(np.minimum(usual / steps, task.tolerance.gross * rms(numeric)))
 
 

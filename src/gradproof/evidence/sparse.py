@@ -20,7 +20,7 @@ from gradproof.evidence.gathered import Gathered, Task
 from gradproof.evidence.glanced import enough
 from gradproof.evidence.lengths import group_lengths
 from gradproof.evidence.named import Blamed, Court, Suspects
-from gradproof.evidence.scales import rounding, swings, unimportant_changes
+from gradproof.evidence.scales import rounding, swings, unimportant_changes, unimportant_of
 from gradproof.evidence.wording import kink_remark
 from gradproof.norms import largest, rms
 from gradproof.program import Array, Indices, Leaf, Stored, leaf_at
@@ -28,7 +28,6 @@ from gradproof.reference.estimate import Estimate, Goal, Kind, Kinds
 from gradproof.reference.field import Field, field_of, only
 from gradproof.reference.glance import ENTRY, glance
 from gradproof.reference.ladder import first_look, fresh_opinion, refine
-from gradproof.reference.steps import step_exponent
 from gradproof.result import Comparison, Entry, Finding, Place, Power, Table, Verdict
 
 MODE = "reverse"
@@ -200,7 +199,7 @@ class _Moved:
         unimportant = unimportant_changes(task, self._length)
         vague = undecided & ~(zero & (better.bar[0] <= unimportant[outputs]))
         if (vague & zero).any():
-            flat = task.tolerance.finest * 2.0 ** step_exponent(task.reference) * swings(task, self._leaf)[outputs]
+            flat = unimportant_of(task, swings(task, self._leaf)[outputs])
             vague &= ~(zero & (better.bar[0] <= flat))
         return np.flatnonzero(vague)
 

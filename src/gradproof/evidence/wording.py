@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from gradproof.errors import RuleRaised, Unsupported
+from gradproof.errors import Refused, RuleRaised, Unsupported
 from gradproof.evidence.native import Departure
 from gradproof.norms import largest, rms
 from gradproof.precision import Precision
@@ -249,6 +249,12 @@ def missing_mode(mode: str, reason: Unsupported, settings: Settings) -> Finding:
         return Finding("raises", Verdict.WRONG, Place(), f"{mode} mode has a rule, but {reason}", hint)
     asked = settings.modes is not None and mode in settings.modes
     return unsupported(f"{mode} mode", str(reason), Verdict.UNSUPPORTED if asked else Verdict.RIGHT)
+
+
+def not_taken(reason: Refused) -> Finding:
+    """What a rule returned, and its framework did not take for a gradient."""
+    hint = "Return one gradient for each input of forward, of its shape, or None."
+    return Finding("attributes", Verdict.WRONG, Place(), str(reason), hint)
 
 
 def no_outputs(skipped: Sequence[Skipped], who: str) -> Finding:

@@ -28,7 +28,8 @@ class NumpyProgram:
         self.point = _read_only(call.point())
         self.inputs: tuple[Leaf, ...] = call.inputs.leaves
         arguments = call.arguments(self.point.copy())
-        given = Snapshot([one for one in call.named(arguments) if one[0] in {leaf.path for leaf in self.inputs}])
+        differentiated = {leaf.path for leaf in self.inputs}
+        given = Snapshot([one for one in call.named(arguments) if one[0] in differentiated])
         with preserved():
             leaves = call.run(arguments)
         # What the function has written into, of what is differentiated; another array may be there to be filled.

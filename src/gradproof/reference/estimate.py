@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import IntEnum
 
 import numpy as np
@@ -77,6 +77,11 @@ class Estimate:
         """Every row divided by its own length: from derivative along a displacement to derivative along a unit."""
         column = factor[:, None]
         return Estimate(self.value * column, self.bar * np.abs(column), self.spread * np.abs(column), self.kind)
+
+    def with_others(self, taken: NDArray[np.bool_], others: Estimate) -> Estimate:
+        """The entries of another one where they are to be taken."""
+        pairs = [(getattr(others, one.name), getattr(self, one.name)) for one in fields(Estimate)]
+        return Estimate(*(np.where(taken, new, old) for new, old in pairs))
 
     def put(self, rows: NDArray[np.intp], other: Estimate) -> None:
         """Overwrite some rows with better ones; used while an estimate is being built, before anyone else sees it."""

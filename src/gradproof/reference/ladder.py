@@ -100,8 +100,7 @@ def _smooth_out(field: Field, displacements: Array, goal: Goal, result: Estimate
             plain, found = result.of_rows(some), _choose(rungs, goal.of_rows(some), smooth.coarse)
             taken = missed[some] & (found.bar < plain.bar) & (np.abs(found.value - plain.value) <= plain.bar)
             taken &= found.spread == 0
-            pairs = [(getattr(found, one.name), getattr(plain, one.name)) for one in fields(Estimate)]
-            result.put(some, Estimate(*(np.where(taken, new, old) for new, old in pairs)))
+            result.put(some, plain.with_others(taken, found))
 
 
 def _blurred_rung(field: Field, displacements: Array, exponent: int) -> Rung:
@@ -181,9 +180,7 @@ def _chosen(rungs: Sequence[Rung], goal: Goal, coarse: Array) -> Estimate:
     if len(usual) == len(rungs):
         return chosen
     further = _choose(rungs, goal, coarse)
-    agreed = np.abs(further.value - chosen.value) <= chosen.bar
-    pairs = [(getattr(further, one.name), getattr(chosen, one.name)) for one in fields(Estimate)]
-    return Estimate(*(np.where(agreed, far, near) for far, near in pairs))
+    return chosen.with_others(np.abs(further.value - chosen.value) <= chosen.bar, further)
 
 
 @np.errstate(invalid="ignore", divide="ignore")

@@ -59,19 +59,24 @@ def _compared(subject: Subject, subset: Sequence[int], missing: Missing = "wrong
     except Unsupported:
         raise
     except Exception as error:  # noqa: BLE001  whatever it is, with all inputs backward has not raised it
-        asked = ", ".join(subject.program.inputs[i].path for i in subset)
-        sentence = f"backward raises when only {asked} requires grad: {type(error).__name__}: {first_line(error)}"
-        return Finding("subset", Verdict.WRONG, Place(None, Spot(asked)), f"{sentence}{where(error)}", HINT)
+        path = subject.program.inputs[subset[0]].path
+        when = f"only {path} requires grad" if len(subset) == 1 else _left_out(subject, subset)
+        sentence = f"backward raises when {when}: {type(error).__name__}: {first_line(error)}{where(error)}"
+        return Finding("subset", Verdict.WRONG, Place(None, Spot(path)), sentence, HINT)
     for i, gradient in zip(subset, alone or (), strict=False):
         if not subject.differ_at(i, subject.gradients[i], gradient) or (gradient is None and missing == "allowed"):
             continue
         path = subject.program.inputs[i].path
-        left_out = [leaf.path for k, leaf in enumerate(subject.program.inputs) if k not in subset]
-        when = "no other input requires grad" if len(subset) == 1 else f"{left_out[0]} does not require grad"
+        when = "no other input requires grad" if len(subset) == 1 else _left_out(subject, subset)
         what = "no gradient" if gradient is None else "another gradient"
         sentence = f"backward gives {what} of {path} when {when}"
         return Finding("subset", Verdict.WRONG, Place(None, Spot(path)), sentence, HINT)
     return None
+
+
+def _left_out(subject: Subject, subset: Sequence[int]) -> str:
+    first = next(leaf for k, leaf in enumerate(subject.program.inputs) if k not in subset)
+    return f"{first.path} does not require grad"
 
 
 def _gradients(subject: Subject, subset: Sequence[int]) -> Gradients | None:
