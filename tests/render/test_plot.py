@@ -15,12 +15,13 @@ from gradproof.result import Report, Result, Verdict
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
+pyplot = pytest.importorskip("matplotlib.pyplot")
 
 
 @pytest.fixture(autouse=True)
 def _closed() -> object:
     yield
-    matplotlib.pyplot.close("all")
+    pyplot.close("all")
 
 
 def panels(result: Result) -> list[object]:
