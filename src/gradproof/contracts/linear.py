@@ -21,7 +21,7 @@ from gradproof.errors import Unsupported
 from gradproof.norms import dot, rms
 from gradproof.precision import DOUBLE, SINGLE, Precision, form_of
 from gradproof.program import Array, Leaf, Program
-from gradproof.reference.rounding import LUCK, extent, trembling
+from gradproof.reference.rounding import LUCK, beside, extent, trembling
 from gradproof.reference.steps import signed
 from gradproof.result import Finding, Verdict
 from gradproof.settings import Tolerance
@@ -146,21 +146,25 @@ def _beyond_forward(program: Program, found: Combined, tolerance: Tolerance) -> 
         deviations = np.where(told & ~np.isinf(expected), np.abs(pushed - expected), 0.0)
         for leaf in (output for output in program.outputs if output.size):
             span, scale = leaf.span, rms(expected[leaf.span])
-            least = negligible(program) * size_of(program, leaf) * moved * float(np.sqrt(program.point.size))
+            # Where all derivatives are zero, what is left of terms that cancel need not be, whatever the value.
+            size = size_of(program, leaf) if scale else size_of(program) or 1.0
+            least = negligible(program) * size * moved * float(np.sqrt(program.point.size))
             least += tolerance.absolute + _flushed(form, tangent)
             if deviations[span].max() <= share * scale + least:
                 continue
             terms = np.abs(expected) if found.terms is None else found.terms()
-            size = np.maximum(terms[span], scale)
-            beyond = deviations[span] - share * size - least
+            sizes = np.maximum(terms[span], scale)
+            beyond = deviations[span] - share * sizes - least
             worst = int(np.argmax(beyond))
-            if beyond[worst] > 0 and deviations[span][worst] <= FAR_OFF * size[worst] + least:
+            if beyond[worst] > 0 and deviations[span][worst] <= FAR_OFF * sizes[worst] + least:
                 beyond -= _rounding(program, leaf.start + worst, tangent)
             if beyond[worst] > 0:
                 excess[leaf] = beyond
         if not excess or not np.allclose(program.push(tangent[None])[0], pushed, share, 0.0, equal_nan=True):
             return {}  # what is never the same twice is for others to say
-    return excess
+        # Terms that cancel leave a rounding, which is another one for tangents that differ by a rounding.
+        uncertain = LUCK * extent(program.push(beside(tangent, program.inputs, np.random.default_rng(0))))
+    return {leaf: beyond - uncertain[leaf.span] for leaf, beyond in excess.items()}
 
 
 def _flushed(form: Precision, vector: Array) -> float:

@@ -15,6 +15,7 @@ import numpy as np
 
 from gradproof.agreement import CLEAR, Mask
 from gradproof.evidence.gathered import Task
+from gradproof.evidence.scales import least, swings
 from gradproof.norms import largest
 from gradproof.precision import DOUBLE, form_of
 from gradproof.program import Array, Indices
@@ -42,10 +43,12 @@ def widen(task: Task, analytic: dict[str, Array], numeric: Estimate, wrong: Mask
     if form_of(task.program) is not DOUBLE:
         _on_treads(task, analytic, numeric, wrong)
         return
-    outputs = np.flatnonzero(wrong.any(axis=0))
-    if not 0 < outputs.size <= MOST:
+    if not wrong.any():
         return
     apart = np.maximum.reduce([numeric.distance(one) for one in analytic.values()])
+    wrong = wrong & ~_excused_zeros(task, numeric, wrong, apart)
+    if not 0 < np.count_nonzero(wrong.any(axis=0)) <= MOST:
+        return
     wrong = wrong & ~_excused_slopes(task, numeric, wrong, apart)
     outputs = np.flatnonzero(wrong.any(axis=0))
     if not outputs.size:
@@ -94,12 +97,23 @@ def _on_treads(task: Task, analytic: dict[str, Array], numeric: Estimate, wrong:
         excused += int(np.count_nonzero(level))
 
 
+def _excused_zeros(task: Task, numeric: Estimate, wrong: Mask, apart: Array) -> Mask:
+    """The same where the function does not move at all, as it does not where its value is rounded to zero; says which.
+    That value says nothing of its size: what becomes of it as the input moves does."""
+    excused: Mask = wrong & (numeric.value == 0)
+    for leaf in task.program.inputs:
+        if excused[leaf.span].any():
+            excused[leaf.span] &= apart[leaf.span] <= least(task.program, leaf, DOUBLE) * swings(task, leaf)
+    numeric.bar[excused] = np.maximum(numeric.bar, apart / CLEAR)[excused]
+    return excused
+
+
 def _excused_slopes(task: Task, numeric: Estimate, wrong: Mask, apart: Array) -> Mask:
     """The same for slopes of the function that are rounding; says which. Where a step moves it by no more than
     roundings of its arguments do, its slopes are looked at around them."""
     if not np.isfinite(apart[wrong]).any():  # rounding is finite
         return np.zeros_like(wrong)
-    points = beside(task.reference, task.generator)
+    points = beside(task.reference.point, task.reference.inputs, task.generator)
     unsteady = LUCK * FACTOR * extent(task.reference.values(points))
     doubtful = wrong & (apart * task.steps[:, None] <= unsteady) & ordinary(numeric.kind)
     excused = np.zeros_like(wrong)

@@ -21,7 +21,7 @@ from gradproof.metered import Metered
 from gradproof.norms import largest
 from gradproof.precision import DOUBLE, Precision, form_of
 from gradproof.program import Array, Every, Leaf, leaf_at, pull_every, push_every
-from gradproof.reference.rounding import Excess, Pair, excess, magnified, neighbours, off
+from gradproof.reference.rounding import Excess, Pair, excess, magnified, neighbours, off, wobbling
 from gradproof.reference.steps import signed
 from gradproof.result import Place
 from gradproof.sizes import size_of
@@ -153,9 +153,11 @@ def _forward(task: Task, probes: int, known: Array | None) -> Departure | None:
     sides = Sides(native.T, wide.T, blocks, task.tolerance, form)
 
     def traced(row: int) -> Excess:
-        moved = _moved(task, np.eye(1, program.value.size, row)[0], form)
+        unit = np.eye(1, program.value.size, row)[0]
+        moved = _moved(task, unit, form)
         pair = Pair(moved.narrow @ asked.rows.T, moved.wide @ asked.rows.T)
         granted = sides.allowed[row] + np.nan_to_num(np.abs(pair.narrow - pair.wide)).max(axis=0)
+        granted += np.abs(asked.rows) @ _amplified(task, unit, form)
         granted += form.roundings * np.nan_to_num(np.abs(pair.wide - pair.wide[0])).max(axis=0)
         steady = off(sides.native[row], sides.wide[row], granted, form)
         return Excess(steady, np.zeros_like(steady))
@@ -185,7 +187,7 @@ def _departure(mode: str, sides: Sides, traced: Callable[[int], Excess], leaves:
                 explained = False
             else:
                 steady[row], scattered[row] = found.steady, found.scattered
-                explained &= found.explained
+                explained &= found.explained or not found.any
     mask = next((one for one in (steady, scattered) if one.any()), beyond > 0)
     row, column = divmod(int(np.argmax(np.where(mask, beyond, -1.0))), mask.shape[1])
     native, wide = float(sides.native[row, column]), float(sides.wide[row, column])
@@ -226,8 +228,10 @@ def _moved(task: Task, cotangent: Array, form: Precision) -> Pair:
 
 def _amplified(task: Task, cotangent: Array, form: Precision) -> Array:
     """What the rule makes of rounding on its way, whatever the point: what its float64 numbers show of that, more than
-    is ordinary, in units of the narrow format's."""
+    is ordinary, in units of the narrow format's. At points a rounding away, all that is squashed on the way is rounded
+    as it was; so it is looked at along a line, too."""
     wide, apart = magnified(task.reference.pull, cotangent)
+    apart = np.maximum(apart, wobbling(task.reference, cotangent, task.generator))
     for leaf in task.program.inputs:
         ordinary = ORDINARY * DOUBLE.roundoff * largest(np.nan_to_num(wide[leaf.span]))
         apart[leaf.span] = max(float(np.max(apart[leaf.span], initial=0.0)) - ordinary, 0.0)

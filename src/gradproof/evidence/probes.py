@@ -16,7 +16,7 @@ from gradproof.agreement import CLEAR
 from gradproof.evidence.bisect import Located, Suspect, locate
 from gradproof.evidence.columns import reason_of, with_looks
 from gradproof.evidence.gathered import Gathered, Task
-from gradproof.evidence.measure import Evidence, granted, negligible_change
+from gradproof.evidence.measure import Evidence, granted, negligible_change, slight_change
 from gradproof.evidence.scales import swings, unimportant_of
 from gradproof.evidence.sums import Probe, part
 from gradproof.evidence.ties import OUTPUTS, Tie, check_ties
@@ -183,6 +183,7 @@ def _judged(task: Task, pair: Pair, located: Located | None, evidence: Evidence)
         for k in range(evidence.pieces)
         if bars[k] > table.tolerance[k]
         and bars[k] > negligible_change(task, (table.numeric[k], bars[k]), sizes[k], output_leaf, input_leaf)
+        and bars[k] > slight_change(task, sizes[k], output_leaf)
     ]
     if verdict is Verdict.RIGHT and wide and not all(_flat(task, outcomes[k].numeric, pair.i, pair.o) for k in wide):
         kinds = [Kind(int(outcome.numeric.kind[pair.i, pair.o])) for outcome in outcomes]

@@ -20,6 +20,10 @@ T = TypeVar("T", float, Array)
 
 # Roundings that a derivative which is zero may consist of; half precision, which rounds at the end, has fewer.
 ROUNDINGS = 64.0
+# What differences can resolve at best, of value over input.
+FINEST = 2.0**20 * DOUBLE.roundoff
+# A bar of such a share of a derivative leaves no doubt about its sign: see `agreement.CLEAR`.
+SIGNED = 0.5
 
 
 def block_scales(task: Task, analytic: dict[str, Array]) -> dict[str, Array]:
@@ -61,8 +65,9 @@ def is_tiny(task: Task, leaf: Leaf) -> bool:
 
 def swings(task: Task, leaf: Leaf) -> Array:
     """How far each output gets (M,), by the rms of its leaf, when an input moves by its own size, one way or the other;
-    0 where that leads out of the domain. This is the size of an output whose value happens to be zero or small at the
-    point, as where a power is flat; it takes two evaluations, so it is for entries that could not be told otherwise."""
+    0 where that leads out of the domain, 1 where zero stays zero and has no size at all. This is the size of an output
+    whose value happens to be zero or small at the point, as where a power is flat; it takes two evaluations, so it is
+    for entries that could not be told otherwise."""
     reference, way = task.reference, np.zeros(task.steps.size)
     way[leaf.span] = signed(np.random.default_rng(0), leaf.size)
     way[leaf.span] *= scales(reference.point, reference.inputs)[leaf.span]
@@ -71,6 +76,7 @@ def swings(task: Task, leaf: Leaf) -> Array:
         for moved in reference.values(reference.point + np.stack([way, -way])) - reference.value:
             for output in reference.outputs:
                 result[output.span] = np.fmax(result[output.span], rms(moved[output.span]))
+    result[(result == 0) & (reference.value == 0)] = 1.0
     return np.where(np.isfinite(result), result, 0.0)
 
 
@@ -100,13 +106,15 @@ def negligible(task: Task, output: Leaf, leaf: Leaf) -> Array:
 
 
 def slight(task: Task, output: Leaf, leaf: Leaf, numeric: Array) -> Array | None:
-    """The same for derivatives by a tiny input over which nothing of importance happens: they need to be known to a
-    part of their size, so that neither a sign nor a factor is overlooked. None where the input is not tiny."""
-    if not is_tiny(task, leaf) or not np.isfinite(task.tolerance.gross):
+    """The same for derivatives that are small beside value over input, as where a function is saturated, or over which
+    nothing of importance happens, because the input is tiny: they need to be known to a part of their size, so that no
+    sign is overlooked. None where the caller has said how well they must be known."""
+    if not np.isfinite(task.tolerance.gross):
         return None
     steps = task.steps[leaf.span, None]
-    usual = unimportant_of(task, size_of(task.program, output))
-    return np.asarray(np.minimum(usual / steps, task.tolerance.gross * rms(numeric)))
+    size, usual = size_of(task.program, output), 2.0 ** step_exponent(task.reference)
+    share = task.tolerance.finest if is_tiny(task, leaf) else FINEST
+    return np.asarray(np.minimum(share * usual * size / steps, SIGNED * rms(numeric)))
 
 
 def flat(task: Task, output: Leaf, leaf: Leaf) -> Array:

@@ -161,8 +161,11 @@ def undecided(comparison: Comparison) -> Finding:
     if worst:
         known = f"the numeric derivative is only known to ±{worst.bar:.2g}, the tolerance is {worst.tolerance:.2g}"
     else:
-        bar, tolerance = largest(comparison.bar), float(np.min(comparison.tolerance))
-        known = f"random sums of its entries are only known to ±{bar:.2g}, the tolerance of one is {tolerance:.2g}"
+        k = int(np.argmax(comparison.bar - comparison.tolerance))
+        known = (
+            f"random sums of its entries are only known to ±{comparison.bar[k]:.2g}, the tolerance of one is "
+            f"{comparison.tolerance[k]:.2g}"
+        )
     sentence = f"{place} cannot be told: {known}"
     return Finding(comparison.reason or "noise", Verdict.UNDECIDED, place, sentence, hint)
 

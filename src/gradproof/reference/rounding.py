@@ -44,6 +44,8 @@ STEADY, SMALL = 4.0, 2.0**24 * precision.DOUBLE.roundoff
 # Points of a line on which several roundings lie; what share of its steps the turns of a straight one stay below; and
 # what share of the numbers must jump.
 LINE, TURNS, SEVERAL = 17, 0.1, 0.1
+# How far they are from each other, relative to each coordinate, where rounding is all that is to be seen.
+SHORT = 2.0**-26
 # How much larger than the value the numbers may be that a function is made of. It does not move before they do, and a
 # slope that is only small seems to be exactly zero.
 LARGER = 2.0**16
@@ -121,6 +123,24 @@ def magnified(run: Callable[[Array], Array], row: Array) -> tuple[Array, Array]:
     return found[0], apart
 
 
+def wobbling(program: Program, cotangent: Array, generator: np.random.Generator) -> Array:
+    """How rough J^T w (N,) is along a short line of points: by rounding, for that is all that no smooth function has.
+    Zero where it does not run there."""
+
+    def along() -> Array:
+        gradient = program.gradient(cotangent)
+        rates = np.zeros(gradient.point.size)
+        rates[: program.point.size] = SHORT * signed(generator, program.point.size)
+        return gradient.values(gradient.point * (1.0 + np.arange(LINE)[:, None] * rates))
+
+    found = _if_it_runs(along)
+    if found is None:
+        return np.zeros(program.point.size)
+    with np.errstate(invalid="ignore"):
+        rough = np.abs(np.diff(found, 4, axis=0)).max(axis=0) / 16.0  # the sum of the coefficients
+    return np.asarray(np.nan_to_num(rough, posinf=0.0))
+
+
 def extent(rows: Array) -> Array:
     """How far values (k, n) are spread. Rounding may have two sides as well: for those whom no kink can excuse."""
     with np.errstate(invalid="ignore"):
@@ -149,7 +169,7 @@ def trembling(
 
     def first() -> tuple[Program, Array]:
         gradient = program.gradient(cotangent)
-        return gradient, gradient.values(beside(gradient, generator))
+        return gradient, gradient.values(beside(gradient.point, gradient.inputs, generator))
 
     found = _if_it_runs(first)
     if found is None:
@@ -194,11 +214,11 @@ def _if_it_runs(run: Callable[[], T]) -> T | None:
         return None
 
 
-def beside(program: Program, generator: np.random.Generator) -> Array:
-    """Points that are a few roundings away in every number; of a gradient, those of the cotangent too."""
-    points = np.repeat(program.point[None], POINTS, axis=0)
+def beside(point: Array, inputs: Sequence[Leaf], generator: np.random.Generator) -> Array:
+    """Points, or tangents, that are a few roundings away in every number; of a gradient, those of the cotangent too."""
+    points = np.repeat(point[None], POINTS, axis=0)
     moves = generator.integers(-AWAY, AWAY + 1, points.shape)
-    for leaf in program.inputs:
+    for leaf in inputs:
         own = points[:, leaf.span]
         own += moves[:, leaf.span] * np.ldexp(1.0, np.frexp(own)[1] - precision.of(leaf.dtype).bits)
     return points

@@ -117,6 +117,8 @@ def _uncounted(result: Result) -> str:
 
 def _digits(comparisons: Sequence[Comparison]) -> str:
     known = [comparison.digits for comparison in comparisons if math.isfinite(comparison.digits)]
+    if known and min(known) < 1:
+        return ", to less than a digit"
     return f" to {count_of(int(min(known)), 'digit')}" if known else ""
 
 
