@@ -64,6 +64,12 @@ class Tolerance:
         return self.relative if self.block is None else self.block
 
     @property
+    def given(self) -> bool:
+        """Whether the caller has said how well derivatives must be known; else it may be less, where no more is to be
+        had."""
+        return self.gross == self.ceiling == float("inf")
+
+    @property
     def finest(self) -> float:
         """The smallest deviation that counts, relative to the block: what sums over a block must resolve."""
         return min(self.relative, self.block) if self.block else self.relative

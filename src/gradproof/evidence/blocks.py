@@ -91,13 +91,9 @@ def _compare_block(
 def _negligible(task: Task, analytic: Array, numeric: Estimate, pair: tuple[Leaf, Leaf]) -> Mask:
     """The bars that are narrow enough because the whole block is zero within them, or for the scale of the block."""
     if (np.abs(numeric.value) > numeric.bar).any():
-        enough = slight(task, *pair, numeric.value)
-        if enough is not None:
-            return np.asarray(numeric.bar <= enough)
-        none = absent(task, numeric.value, [analytic])
-        if none is None:
-            return np.zeros(numeric.bar.shape, dtype=bool)
-        return none & (numeric.bar <= task.tolerance.of_block * rms(numeric.value))
+        enough, none = slight(task, *pair, numeric.value), absent(task, numeric.value, [analytic])
+        narrow = np.zeros(numeric.bar.shape, dtype=bool) if enough is None else np.asarray(numeric.bar <= enough)
+        return narrow if none is None else narrow | none & (numeric.bar <= task.tolerance.of_block * rms(numeric.value))
     narrow = np.asarray(numeric.bar <= negligible(task, *pair))
     narrow = narrow if narrow.all() else narrow | (numeric.bar <= flat(task, *pair))
     # By a tiny input nearly nothing is important, and yet what claims to be more than rounding has a size.

@@ -264,7 +264,7 @@ def negligible_change(task: Task, known: tuple[float, float], size: float, outpu
 
 def slight_change(task: Task, size: float, output: Leaf) -> float:
     """As for exhaustive blocks: what is small beside value over input needs to be known to a part of its size."""
-    if not np.isfinite(task.tolerance.gross):
+    if task.tolerance.given:
         return 0.0
     value = size_of(task.program, output) * math.sqrt(max(output.size, 1))
     return min(FINEST * 2.0 ** step_exponent(task.reference) * value, SIGNED * size)

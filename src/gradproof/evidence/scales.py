@@ -109,7 +109,7 @@ def slight(task: Task, output: Leaf, leaf: Leaf, numeric: Array) -> Array | None
     """The same for derivatives that are small beside value over input, as where a function is saturated, or over which
     nothing of importance happens, because the input is tiny: they need to be known to a part of their size, so that no
     sign is overlooked. None where the caller has said how well they must be known."""
-    if not np.isfinite(task.tolerance.gross):
+    if task.tolerance.given:
         return None
     steps = task.steps[leaf.span, None]
     size, usual = size_of(task.program, output), 2.0 ** step_exponent(task.reference)
