@@ -21,7 +21,7 @@ from rich.console import Console
 
 from bench.table import Claim, Part, Table
 
-PARTS = ("calibration", "catalogue", "speed", "probes", "contracts", "operators", "scipy", "jax", "report")
+PARTS = ("calibration", "catalogue", "programs", "speed", "probes", "contracts", "operators", "scipy", "jax", "report")
 # The module of a part, where it has another name.
 MODULES = {"jax": "jaxspeed"}
 README = Path(__file__).parents[1] / "README.md"

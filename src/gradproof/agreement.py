@@ -46,6 +46,7 @@ def tolerance_for(settings: Settings, program: Program, reference: Program) -> T
     absolute = settings.nondet_tol
     if coarsest is precision.DOUBLE:
         return Tolerance(relative=DOUBLE_TOLERANCE, absolute=absolute, gross=GROSS)
+    absolute += 2.0 * coarsest.smallest  # what is too small for the format is zero there, or nearly so
     terms = max(program.point.size, program.value.size, 2)
     relative = coarsest.roundings * coarsest.roundoff * (1.0 + np.log2(terms) / 8.0)
     if coarsest is precision.SINGLE is precision.form_of(reference):

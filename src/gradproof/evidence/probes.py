@@ -17,7 +17,7 @@ from gradproof.evidence.bisect import Located, Suspect, locate
 from gradproof.evidence.columns import reason_of, with_looks
 from gradproof.evidence.gathered import Gathered, Task
 from gradproof.evidence.measure import Evidence, granted, negligible_change, slight_change
-from gradproof.evidence.scales import swings, unimportant_of
+from gradproof.evidence.scales import least, swings, unimportant_of
 from gradproof.evidence.sums import Probe, part
 from gradproof.evidence.ties import OUTPUTS, Tie, check_ties
 from gradproof.evidence.wording import (
@@ -27,8 +27,9 @@ from gradproof.evidence.wording import (
     near_remark,
     stairs_remark,
 )
-from gradproof.precision import DOUBLE, coarsest
-from gradproof.program import Array, Spot
+from gradproof.norms import dot
+from gradproof.precision import DOUBLE, coarsest, form_of
+from gradproof.program import Array, Leaf, Spot
 from gradproof.reference.estimate import Estimate, Kind
 from gradproof.reference.field import field_of
 from gradproof.result import Comparison, Finding, Place, Power, Table, Verdict
@@ -128,6 +129,8 @@ def _pair(task: Task, mode: str, evidence: Evidence, o: int, i: int) -> Pair:
     table = Table(analytic, numeric, bar + rounding, tolerance, spread if spread.any() else None)
     if np.isfinite(analytic).all() and not np.nanmax(excess, initial=0.0) > 0.0:
         return Pair(mode, o, i, table, None)
+    if not numeric[excess > 0].any() and np.abs(gap).max() <= _lost(task, task.program.outputs[o], input_leaf):
+        return Pair(mode, o, i, table, None)
     worst = int(np.argmax(np.nan_to_num(excess / np.maximum(bar, 1e-300), nan=np.inf)))
     most = SIGMAS * _loosest(task, tolerance[worst]) + CLEAR * bar[worst]
     doubt = Doubt(
@@ -139,6 +142,15 @@ def _pair(task: Task, mode: str, evidence: Evidence, o: int, i: int) -> Pair:
         float(np.nan_to_num(excess[worst] / max(tolerance[worst] + bar[worst], 1e-300), nan=np.inf)),
     )
     return Pair(mode, o, i, table, doubt)
+
+
+def _lost(task: Task, output: Leaf, leaf: Leaf) -> float:
+    """How large a sum may be that is lost in the rounding of an output that does not move: see `jitter`."""
+    if form_of(task.program) is not DOUBLE:
+        return 0.0
+    derivative = least(task.program, leaf, DOUBLE) * float(swings(task, leaf)[output.start])
+    steps = task.steps[leaf.span]
+    return derivative * float(np.sqrt(dot(steps, steps) * output.size))
 
 
 def _follow(task: Task, pairs: Sequence[Pair]) -> dict[Pair, Located]:
