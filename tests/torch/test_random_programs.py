@@ -1,0 +1,50 @@
+"""A sample of what `python -m bench programs` does at length."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+
+import pytest
+import torch
+
+import gradproof
+from gradproof import Verdict
+from tests.random_programs import CLEAR, Drawn, draw
+
+
+def verdict(fn: Callable[..., object], drawn: Drawn, seed: int) -> Verdict:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return gradproof.check(fn, drawn.args, seed=seed).verdict
+
+
+@pytest.mark.parametrize(
+    ("dtype", "large", "seeds"),
+    [
+        *((torch.float64, False, range(first, first + 10)) for first in range(0, 60, 10)),
+        *((torch.float32, False, range(first, first + 10)) for first in range(0, 20, 10)),
+        (torch.bfloat16, False, range(10)),
+        (torch.float64, True, range(6)),
+    ],
+)
+def test_right_and_wrong_random_programs_are_told_apart(dtype: torch.dtype, large: bool, seeds: range) -> None:
+    wrong = 0
+    for seed in seeds:
+        drawn = draw(seed, dtype, large=large, kinks=not large)
+        if drawn is None:
+            continue
+        assert verdict(drawn.program, drawn, seed) is Verdict.RIGHT, (seed, str(drawn.program))
+        if drawn.gap >= CLEAR:
+            wrong += 1
+            assert verdict(drawn.wrong, drawn, seed) is Verdict.WRONG, (seed, drawn.mistake, str(drawn.program))
+    assert wrong > len(seeds) // 4
+
+
+def test_the_same_seed_draws_the_same_program() -> None:
+    one, other = draw(7), draw(7)
+    assert one is not None
+    assert other is not None
+    assert str(one.program) == str(other.program)
+    assert all(torch.equal(x, y) for x, y in zip(one.args, other.args, strict=True))
+    assert one.gap == other.gap
