@@ -258,7 +258,7 @@ def _gap(right: Callable[..., Any], wrong: Callable[..., Any], args: Sequence[Te
     found = 0.0
     for x, one, other in zip(args, *sides, strict=True):
         apart, size = float((one - other).abs().max()), float(one.abs().max())
-        if apart > ROUNDING * value / max(float(x.double().abs().max()), 1e-300):
+        if apart > ROUNDING * (value or 1.0) / max(float(x.double().abs().max()), 1e-300):
             found = max(found, apart / max(size, 1e-300))
     return found
 
