@@ -5,13 +5,14 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 
-from gradproof.attempt import failed
+from gradproof.attempt import ended
 from gradproof.render.junit import dumps
-from gradproof.result import Report, Result, Verdict
+from gradproof.result import Finding, Place, Report, Result, Verdict
 
 
 def result(verdict: Verdict, name: str = "pkg/cases.py::one[n=8]") -> Result:
-    return replace(failed(name, "something <happened> & more", 0, {}, 1.25), verdict=verdict)
+    finding = Finding("error", Verdict.ERROR, Place(), "something <happened> & more")
+    return replace(ended(name, finding, 0, {}, 1.25), verdict=verdict)
 
 
 def test_every_verdict_has_its_element() -> None:

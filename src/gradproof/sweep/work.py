@@ -55,7 +55,9 @@ def listed(task: Listing) -> Iterator[Started | tuple[Item, ...]]:
             if len(batch) >= BATCH or time.monotonic() - since > PATIENCE:
                 yield tuple(batch)
                 batch, since = [], time.monotonic()
-    except Exception:
+    except GeneratorExit:  # nobody listens any more
+        raise
+    except BaseException:
         yield tuple(batch)  # a catalogue that fails halfway has its first half checked
         raise
     yield tuple(batch)
