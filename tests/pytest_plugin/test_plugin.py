@@ -182,6 +182,22 @@ def test_a_report_of_the_run(run: Run, pytester: pytest.Pytester) -> None:
     assert ("torch", __import__("torch").__version__) in report.environment
 
 
+def test_a_report_that_cannot_be_written_is_told_beside_the_results(run: Run, pytester: pytest.Pytester) -> None:
+    """By then all tests have run: their outcome is shown all the same, and the status says that a file is missing."""
+    gone = """
+    def test_gone(gradproof):
+        import shutil
+        gradproof.check(Cube.apply, (X, 3))
+        shutil.rmtree("out")
+        open("out", "w").close()
+    """
+    result = run(gone, "--gradproof-json=out/report.json")
+    result.stdout.fnmatch_lines(["gradproof: 1 program checked*", "gradproof: out/report.json cannot be written: *"])
+    result.assert_outcomes(passed=1)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "Traceback" not in result.stdout.str() + result.stderr.str()
+
+
 def test_a_report_of_a_run_without_checks_is_not_right(run: Run, pytester: pytest.Pytester) -> None:
     for selected, verdict in (("nothing", "undecided"), ("test_right", "right")):
         run(FIXTURE, "--gradproof-json=report.json", "-k", selected)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -86,6 +86,22 @@ class Files:
             reasons = "; ".join(f"{path} cannot be written: {raised.strerror}" for path, raised in refused)
             raise UsageError(f"{reasons}{others}") from refused[0][1]
         return tuple(written)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What became of a report, in words."""
+
+    words: str
+    refused: bool = False
+
+
+def written(files: Mapping[str, Path], texts: Iterable[str], source: str) -> Written:
+    """One report of the many that were dumped in a test run. Nothing is raised: the tests have their results by then."""
+    try:
+        return Written(f"wrote {', '.join(map(str, Files(**files).write(json.merged(texts, source))))}")
+    except UsageError as refused:
+        return Written(str(refused), refused=True)
 
 
 def _page(report: Report) -> str:
