@@ -97,7 +97,7 @@ class Written:
 
 
 def written(files: Mapping[str, Path], texts: Iterable[str], source: str) -> Written:
-    """One report of the many that were dumped in a test run. Nothing is raised: the tests have their results by then."""
+    """One report of the many that were dumped in a test run. Nothing is raised: the tests have their results."""
     try:
         return Written(f"wrote {', '.join(map(str, Files(**files).write(json.merged(texts, source))))}")
     except UsageError as refused:
