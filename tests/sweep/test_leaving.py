@@ -21,7 +21,11 @@ def rows() -> dict[str, Row]:
 
 @pytest.mark.parametrize(
     ("case", "code", "said"),
-    [("leave", "SystemExit", "it called sys.exit(3)"), ("interrupt", "KeyboardInterrupt", "KeyboardInterrupt (")],
+    [
+        ("leave", "SystemExit", "it called sys.exit(3)"),
+        ("interrupt", "KeyboardInterrupt", "KeyboardInterrupt ("),
+        ("undecodable", "FileNotFoundError", r"FileNotFoundError: there is no file \udcff.txt"),
+    ],
 )
 def test_what_leaves_has_raised(rows: dict[str, Row], case: str, code: str, said: str) -> None:
     found = rows[case]
@@ -46,7 +50,10 @@ def test_what_was_skipped_does_not_count_beside_others(rows: dict[str, Row]) -> 
     assert summary_of([rows["skip"]]).verdict is Verdict.UNDECIDED
 
 
-@pytest.mark.parametrize(("name", "said"), [("Unlisted", "SystemExit: 4"), ("Offline", "nobody there")])
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("Unlisted", "SystemExit: 4"), ("Offline", "nobody there"), ("Unwritable", "which cannot be written")],
+)
 def test_a_listing_that_leaves_says_how_and_its_first_half_is_checked(name: str, said: str) -> None:
     first, unlisted = sorted(sweep(f"{LEAVING}:{name}", jobs=1).rows(), key=lambda row: row.ending is Ending.NOT_LISTED)
     assert (first.item.key.case, first.verdict) == ("first", Verdict.RIGHT)

@@ -78,11 +78,16 @@ def row_of(item: Item, result: Result, ending: Ending, processor: float) -> Row:
         result.verdict,
         ending,
         loudest.code if loudest else "",
-        loudest.sentence[:LONGEST] if loudest else "",
-        loudest.diagnosis.sentence if loudest and loudest.diagnosis else "",
+        _encodable(loudest.sentence[:LONGEST]) if loudest else "",
+        _encodable(loudest.diagnosis.sentence) if loudest and loudest.diagnosis else "",
         min(known, default=None),
         cost.evaluations + cost.pulls + cost.pushes,
         cost.seconds,
         processor,
         kept.dumps(result),
     )
+
+
+def _encodable(text: str) -> str:
+    """Half of a character, which names of files may have, is shown as Python would: a store takes no such text."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -27,9 +27,13 @@ def skip_unittest(_seed: int) -> NoReturn:
     raise unittest.SkipTest("not today")
 
 
+def undecodable(_seed: int) -> NoReturn:
+    raise FileNotFoundError("there is no file \udcff.txt")
+
+
 def cases() -> Iterator[Case]:
     yield light.case("first")
-    yield from (Case(make.__name__, make) for make in (leave, interrupt, skip, skip_unittest))
+    yield from (Case(make.__name__, make) for make in (leave, interrupt, skip, skip_unittest, undecodable))
     yield light.case("last")
 
 
@@ -47,3 +51,11 @@ class Offline:
     def cases(self) -> Iterator[Case]:
         yield light.case("first")
         raise ConnectionRefusedError("nobody there")
+
+
+class Unwritable:
+    """A name that no file can hold."""
+
+    def cases(self) -> Iterator[Case]:
+        yield light.case("first")
+        yield light.case("half a character \udcff")
