@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from gradproof.cli import options
 from gradproof.cli.check import check, limits_of
 from gradproof.cli.display import console, summary, whole
 from gradproof.cli.request import request_of
@@ -24,14 +25,13 @@ from gradproof.result import Report, Result, Verdict
 from gradproof.testrun import parted
 
 _AGAIN = (["gradproof", "check"], ["gradproof", "sweep"])
-_FILE = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 
 
 @click.command(short_help="Print a stored report.")
 @click.argument("report", metavar="REPORT[::NAME]")
 @click.option("--verbose", "-v", is_flag=True, help="Everything about each result; by default of those not right.")
-@click.option("--html", type=_FILE, help="Write it as one page with plots.")
-@click.option("--junit", type=_FILE, help="Write it as JUnit XML.")
+@click.option("--html", type=options.FILE, help="Write it as one page with plots.")
+@options.JUNIT
 def show(report: str, *, verbose: bool, html: Path | None, junit: Path | None) -> None:
     """Print a report that `gradproof check --json`, `gradproof sweep --json` or `pytest --gradproof-json` wrote.
 
