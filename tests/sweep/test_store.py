@@ -6,6 +6,7 @@ import contextlib
 import json
 import re
 import sqlite3
+import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -184,6 +185,11 @@ def test_a_store_that_cannot_be_written_is_not_called_damaged(tmp_path: Path) ->
     (tmp_path / "sweep.db").mkdir()
     with pytest.raises(UsageError, match=r"sweep\.db cannot be written: unable to open"):
         Store(tmp_path / "sweep.db")
+
+
+def test_a_path_object_among_the_folders_of_imports_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [Path("/nowhere"), *sys.path])
+    assert sweep(PLAIN, jobs=1, limit=1).verdict is Verdict.RIGHT
 
 
 def test_a_process_that_is_stopped_leaves_nothing_open() -> None:

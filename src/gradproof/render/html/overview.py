@@ -6,7 +6,6 @@ from collections import Counter
 
 from gradproof.render.html.markup import Markup, tag
 from gradproof.render.html.program import LOUDEST_FIRST, copyable, program
-from gradproof.render.html.sheet import as_class, cell
 from gradproof.render.html.words import SIGN, badge, breakable, tolerances
 from gradproof.render.text import summary
 from gradproof.result import Report, Result, Verdict
@@ -156,7 +155,7 @@ def _head(name: str, key: str, kind: str) -> Markup:
         return tag("th", name, scope="col", role="columnheader")
     button = tag("button", name, tag("span", class_="arrow", aria_hidden="true"), type="button", data_key=key)
     first = "ascending" if key == "verdict" else "none"
-    return tag("th", button, scope="col", role="columnheader", class_=as_class(kind), aria_sort=first)
+    return tag("th", button, scope="col", role="columnheader", class_=kind or None, aria_sort=first)
 
 
 def _row(result: Result, number: int, blocks: int) -> Markup:
@@ -178,9 +177,9 @@ def _row(result: Result, number: int, blocks: int) -> Markup:
             tag("td", badge(result.verdict), role="cell"),
             tag("th", opener, scope="row", role="rowheader"),
             tag("td", chips[:3], " ", sentence(result), class_="what", role="cell"),
-            cell(("Deviation", "number"), tolerances(excess) if result.comparisons else "–"),
-            cell(("Calls", "number"), f"{calls:,}"),
-            cell(("Seconds", "number"), f"{result.cost.seconds:.2f}"),
+            _number("Deviation", tolerances(excess) if result.comparisons else "–"),
+            _number("Calls", f"{calls:,}"),
+            _number("Seconds", f"{result.cost.seconds:.2f}"),
             class_="row",
             role="row",
         ),
@@ -201,3 +200,8 @@ def _row(result: Result, number: int, blocks: int) -> Markup:
         data_seconds=f"{result.cost.seconds:.4f}",
         data_codes=" ".join(codes(result)),
     )
+
+
+def _number(column: str, text: str) -> Markup:
+    """With the name of its column, for where that does not stand above it."""
+    return tag("td", text, class_="number", role="cell", data_label=column)

@@ -1,4 +1,4 @@
-"""Tables that a narrow screen shows in lines: cells carry the name of their column, and the roles of a table stay."""
+"""Tables that a narrow screen shows in lines: each cell carries the name of its column."""
 
 from __future__ import annotations
 
@@ -15,25 +15,14 @@ def sheet(
     caption: Markup | None = None,
 ) -> Markup:
     """A column has a name and is "row", which names its row, "number" or "". Cells beyond the columns are left out."""
-    heads = [tag("th", name, scope="col", role="columnheader", class_=as_class(of)) for name, of in columns]
-    lines = [tag("tr", [cell(*one) for one in zip(columns, row, strict=False)], role="row") for row in rows]
-    whole = tag(
-        "table",
-        caption,
-        tag("thead", tag("tr", heads, role="row"), role="rowgroup"),
-        tag("tbody", lines, role="rowgroup"),
-        class_=kind,
-        role="table",
-    )
+    heads = [tag("th", name, scope="col", class_="number" if of == "number" else None) for name, of in columns]
+    lines = [tag("tr", [_cell(*one) for one in zip(columns, row, strict=False)]) for row in rows]
+    whole = tag("table", caption, tag("thead", tag("tr", heads)), tag("tbody", lines), class_=kind)
     return tag("div", whole, class_="scroll", tabindex="0", role="region", aria_label=label)
 
 
-def cell(column: tuple[str, str], content: Child) -> Markup:
+def _cell(column: tuple[str, str], content: Child) -> Markup:
     name, of = column
     if of == "row":
-        return tag("th", content, scope="row", role="rowheader")
-    return tag("td", content, class_=as_class(of), role="cell", data_label=name)
-
-
-def as_class(of: str) -> str | None:
-    return None if of in ("", "row") else of
+        return tag("th", content, scope="row")
+    return tag("td", content, class_=of or None, data_label=name)
