@@ -187,7 +187,7 @@ def test_a_store_that_cannot_be_written_is_not_called_damaged(tmp_path: Path) ->
         Store(tmp_path / "sweep.db")
 
 
-def test_a_path_object_among_the_folders_of_imports_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_path_object_among_the_folders_of_imports_ends_no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", [Path("/nowhere"), *sys.path])
     assert sweep(PLAIN, jobs=1, limit=1).verdict is Verdict.RIGHT
 

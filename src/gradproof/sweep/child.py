@@ -81,8 +81,8 @@ class Child:
         fcntl.fcntl(self._output.fileno(), fcntl.F_SETFL, os.O_APPEND)
         ours, theirs = socket.socketpair()
         self.process = subprocess.Popen(  # noqa: S603 - our own interpreter
-            # What is no text among them, such as a Path, is nothing to an import either.
-            [sys.executable, "-c", BOOT, str(theirs.fileno()), repr([one for one in sys.path if isinstance(one, str)])],
+            # As texts: a Path, which some put among them, does not print as a literal.
+            [sys.executable, "-c", BOOT, str(theirs.fileno()), repr([str(one) for one in sys.path])],
             pass_fds=[theirs.fileno()],
             cwd=folder,
             process_group=0,  # its own, which ends with it: whatever a case starts is in there
