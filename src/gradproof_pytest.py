@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gradproof import Result
+    from gradproof.render.files import Written
 
 # Who is told of checks at the moment: `gradproof.recording` looks here.
 host: Session | None = None
@@ -89,6 +90,7 @@ class Session:
         # How the run was started; a worker of xdist is told, because it was started otherwise.
         self.invoked = worker["gradproof_invoked"] if worker else _invoked(config)
         self.checks: list[Check] = []
+        self._written: Written | None = None
         self._test = ""
         self._heard: list[Check] = []
         self._names: Counter[str] = Counter()
@@ -101,9 +103,8 @@ class Session:
         self._names[name] += 1
         if self._names[name] > 1:
             name = f"{name} #{self._names[name]}"
-        cost = result.cost
+        cost, text = result.cost, "" if result.ok else str(result)
         calls = cost.evaluations + cost.pulls + cost.pushes
-        text = "" if result.ok else str(result)
         report = self._dumped(result, name) if self.files else ""
         self._heard.append(Check(name, result.verdict.value, calls, cost.seconds, text, report))
 
@@ -152,8 +153,10 @@ class Session:
         if ours or unclear:
             from gradproof.testrun import last, say_it_plainly
 
-            said = say_it_plainly(report.longrepr) if ours else last(unclear)
+            if ours:
+                say_it_plainly(report.longrepr)
             if report.failed and unclear:
+                said = [] if ours else last(unclear)  # what was raised has said it
                 report.sections.append(("gradproof", "\n\n".join([*said, f"replay: {self.command(item.nodeid)}"])))
         return report
 
@@ -172,25 +175,23 @@ class Session:
         return f"gradproof: seed {self.seed} (replay with --gradproof-seed={self.seed})" if self.fresh else None
 
     @pytest.hookimpl(trylast=True)
-    def pytest_sessionfinish(self) -> None:
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
         if self.writes:
-            self._write()
+            from gradproof.render.files import written
 
-    def _write(self) -> None:
-        from gradproof.render.files import Files
-        from gradproof.render.json import merged
-
-        command = shlex.join(["pytest", *self.config.invocation_params.args])
-        Files(**self.files).write(merged([check.report for check in self.checks], command))
+            command = shlex.join(["pytest", *self.config.invocation_params.args])
+            self._written = written(self.files, [check.report for check in self.checks], command)
+            if self._written.refused:
+                session.exitstatus = session.exitstatus or pytest.ExitCode.USAGE_ERROR
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         if self.checks:
             from gradproof.testrun import summary
 
-            colour = {"yellow": True} if any(not check.passed and check.text for check in self.checks) else {}
-            terminalreporter.write_line(summary(self.checks), **colour)
-            for path in self.files.values() if self.writes else ():
-                terminalreporter.write_line(f"gradproof: wrote {path}")
+            loud = any(not check.passed and check.text for check in self.checks)
+            terminalreporter.write_line(summary(self.checks), yellow=loud)
+        if self._written is not None and (self.checks or self._written.refused):
+            terminalreporter.write_line(f"gradproof: {self._written.words}", red=self._written.refused)
 
 
 @pytest.fixture
@@ -220,8 +221,7 @@ def pytest_configure(config: pytest.Config) -> None:
     global host
     if _replacing(config):
         _replace_torch(config)
-    session = Session(config)
-    config.stash[_KEY] = session
+    session = config.stash[_KEY] = Session(config)
     config.pluginmanager.register(session, "gradproof-session")
     previous, host = host, session
 

@@ -10,7 +10,7 @@ from typing import Any
 from gradproof.arrays import seeded
 from gradproof.cases import Case, expect_known
 from gradproof.check import check
-from gradproof.errors import UsageError, is_skip, said, where
+from gradproof.errors import Unsupported, UsageError, is_skip, said, where
 from gradproof.result import Cost, Finding, Place, Result, Verdict
 from gradproof.settings import Settings
 
@@ -22,35 +22,39 @@ def attempt(case: Case, seed: int, options: Mapping[str, Any]) -> Result:
     started = time.perf_counter()
     try:
         with seeded(seed):  # a function that draws numbers draws the same ones when it is replayed
-            call = case.make(seed)
-            expect_known(call.options)
-            result = check(call.fn, call.args, call.kwargs, **{"seed": seed, **call.options, **options})
+            result = checked(case, seed, options)
     except KeyboardInterrupt:
         raise
     except BaseException as raised:  # noqa: BLE001  a case may raise anything
-        if is_skip(raised):
-            return _skipped(case.name, str(raised), seed, options, time.perf_counter() - started)
-        sentence = f"{said(raised)}{where(raised)}"
-        hint = "" if isinstance(raised, UsageError) else HINT  # its message ends with what to write
-        return failed(case.name, sentence, seed, options, time.perf_counter() - started, hint)
+        return ended(case.name, outcome(raised), seed, options, time.perf_counter() - started)
     return replace(result, name=case.name)
 
 
-def _skipped(name: str, reason: str, seed: int, options: Mapping[str, Any], seconds: float) -> Result:
-    """The result of a case that does not want to run here."""
-    finding = Finding("skipped", Verdict.UNSUPPORTED, Place(), reason or "no reason was given")
-    result = failed(name, "", seed, options, seconds)
-    return replace(result, verdict=finding.verdict, findings=(finding,))
+def checked(case: Case, seed: int, options: Mapping[str, Any]) -> Result:
+    """The same, and what the case raises is the caller's."""
+    call = case.make(seed)
+    expect_known(call.options)
+    return check(call.fn, call.args, call.kwargs, **{"seed": seed, **call.options, **options})
 
 
-def failed(name: str, sentence: str, seed: int, options: Mapping[str, Any], seconds: float, hint: str = HINT) -> Result:
-    """The result of a case that came to no verdict."""
+def outcome(raised: BaseException) -> Finding:
+    """What a case that raised has come to."""
+    if is_skip(raised):
+        return Finding("skipped", Verdict.UNSUPPORTED, Place(), str(raised) or "no reason was given")
+    if isinstance(raised, Unsupported):
+        return Finding("unsupported", Verdict.UNSUPPORTED, Place(), str(raised))
+    hint = "" if isinstance(raised, UsageError) else HINT  # its message ends with what to write
+    return Finding("error", Verdict.ERROR, Place(), f"{said(raised)}{where(raised)}", hint)
+
+
+def ended(name: str, finding: Finding, seed: int, options: Mapping[str, Any], seconds: float) -> Result:
+    """The result of a case of which there is nothing else to tell."""
     known = {name: value for name, value in options.items() if name not in ("wrt", "seed")}
     return Result(
         name=name,
-        verdict=Verdict.ERROR,
+        verdict=finding.verdict,
         comparisons=(),
-        findings=(Finding("error", Verdict.ERROR, Place(), sentence, hint),),
+        findings=(finding,),
         skipped=(),
         notes=(),
         power=None,

@@ -208,14 +208,16 @@ def expect_known(options: Iterable[str]) -> None:
 
 
 def _agree(recipe: Recipe) -> None:
-    """The parameters of the function are those that will be filled in."""
+    """It is a function, and its parameters are those that will be filled in."""
+    if inspect.isclass(recipe.function) or not hasattr(recipe.function, "__qualname__"):
+        raise UsageError(f"@gradproof.case marks functions, not {recipe.function!r}; write def NAME(): return fn, args")
     if "." in recipe.function.__qualname__.rpartition("<locals>.")[2]:
         raise UsageError(
             f"case {recipe.function.__qualname__} is a method, and cases are plain functions; write "
             f"def {recipe.name}() outside of the class"
         )
     wanted = inspect.signature(recipe.function).parameters
-    needed = {name for name, one in wanted.items() if one.default is one.empty and one.kind is not one.VAR_KEYWORD}
+    needed = {name for name, one in wanted.items() if one.default is one.empty and "VAR" not in one.kind.name}
     missing = sorted(needed - recipe.params.keys() - {SEED, RNG})
     if missing:
         raise UsageError(

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from gradproof.result import Result
 
 _PACKAGE = str(Path(__file__).parent)
+LONGEST = 1000  # characters of a message that is passed on
 
 
 class UsageError(ValueError):
@@ -92,7 +93,8 @@ def said(raised: BaseException) -> str:
     """What was raised, in words. The exit of a program says no more than its status."""
     if isinstance(raised, SystemExit):
         return f"it called sys.exit({'' if raised.code is None else repr(raised.code)})"
-    return f"{type(raised).__name__}: {raised}"
+    name, text = type(raised).__name__, str(raised)
+    return f"{name}: {text if len(text) <= LONGEST else text[:LONGEST] + '...'}" if text else name
 
 
 def is_skip(raised: BaseException) -> bool:

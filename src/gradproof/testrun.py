@@ -66,8 +66,8 @@ def last(texts: list[str]) -> list[str]:
     return [f"the last of {len(texts)} checks that are not right (a report holds all):", texts[-1]]
 
 
-def say_it_plainly(longrepr: Any) -> list[str]:
-    """Our text, without the name of the exception in front of its first line. Nothing is left to be said beside it."""
+def say_it_plainly(longrepr: Any) -> None:
+    """Take the name of the exception away from the front of our text."""
     prefix = "gradproof.errors.GradcheckError: "
     for entry in getattr(getattr(longrepr, "reprtraceback", None), "reprentries", ()):
         lines = getattr(entry, "lines", [])
@@ -75,7 +75,6 @@ def say_it_plainly(longrepr: Any) -> list[str]:
     crash = getattr(longrepr, "reprcrash", None)
     if crash is not None:
         crash.message = crash.message.removeprefix(prefix)
-    return []
 
 
 class Checked(Protocol):

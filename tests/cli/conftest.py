@@ -21,7 +21,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     before = set(sys.modules)
+    wide = "jax" in before and sys.modules["jax"].config.jax_enable_x64
     yield tmp_path
+    if "jax" in sys.modules:  # a quick look switches it to 64 bits, in this process
+        sys.modules["jax"].config.update("jax_enable_x64", bool(wide))
     for name in set(sys.modules) - before:
         if str(tmp_path) in (getattr(sys.modules[name], "__file__", None) or ""):
             del sys.modules[name]

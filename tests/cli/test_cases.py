@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -148,3 +149,17 @@ def test_a_method_is_no_case() -> None:
         return np.sin, np.ones(2)
 
     assert [case.name for case in recipe(gradproof.case(sine)).cases()] == ["sine"]
+
+
+@pytest.mark.parametrize("given", [functools.partial(unknown, 3), dict, 7])
+def test_what_is_no_function_is_no_case(given: Any) -> None:
+    with pytest.raises(gradproof.UsageError, match=r"marks functions, not .*; write def NAME\(\): return fn, args"):
+        gradproof.case(given)
+
+
+def test_what_takes_any_arguments_needs_none() -> None:
+    @gradproof.case
+    def any_number(*args: Any, **kwargs: Any) -> Any:
+        return np.sin, np.ones(2)
+
+    assert [case.name for case in recipe(any_number).cases()] == ["any_number"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import io
+import os
 import re
 import subprocess
 import sys
@@ -294,9 +295,26 @@ def test_a_command_that_is_not_understood(command: Command, words: list[str], sa
 
 def test_a_report_that_cannot_be_written_does_not_keep_the_others_from_it(folder: Path) -> None:
     files = Files(json=folder / "cases.py" / "report.json", junit=folder / "junit.xml")
-    with pytest.raises(UsageError, match=r"cannot be written: .*report.json.*; wrote .*junit.xml"):
+    with pytest.raises(UsageError, match=r"report\.json cannot be written: .*; wrote .*junit\.xml"):
         files.write(Report(()))
     assert ET.parse(folder / "junit.xml").getroot().tag == "testsuites"
+
+
+def test_a_terminal_without_our_signs_is_no_error(folder: Path) -> None:
+    words = [sys.executable, "-m", "gradproof", "check", "cases.py::wrong"]
+    ran = subprocess.run(words, capture_output=True, env=os.environ | {"PYTHONIOENCODING": "ascii"}, check=False)
+    assert ran.returncode == 1, ran.stderr
+    assert b"WRONG  cases.py::wrong" in ran.stdout
+    assert b" ? " in ran.stdout  # for the sign of the error bar
+
+
+@pytest.mark.parametrize("words", [["check", "cases.py", "--jobs", "2"], ["sweep", "cases.py"]])
+def test_a_system_without_watched_processes_is_told(
+    command: Command, words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "fcntl", None)
+    ran = command(*words)
+    assert (ran.status, "need Linux or macOS" in ran.err) == (2, True)
 
 
 def test_trying_a_file_leaves_it_as_it_was(folder: Path) -> None:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 
-from gradproof.attempt import failed
+import pytest
+
+from gradproof.attempt import ended
 from gradproof.render.junit import dumps
-from gradproof.result import Report, Result, Verdict
+from gradproof.result import Finding, Place, Report, Result, Verdict
 
 
 def result(verdict: Verdict, name: str = "pkg/cases.py::one[n=8]") -> Result:
-    return replace(failed(name, "something <happened> & more", 0, {}, 1.25), verdict=verdict)
+    finding = Finding("error", Verdict.ERROR, Place(), "something <happened> & more")
+    return replace(ended(name, finding, 0, {}, 1.25), verdict=verdict)
 
 
 def test_every_verdict_has_its_element() -> None:
@@ -34,6 +37,20 @@ def test_names_times_and_text() -> None:
     assert case.attrib == {"classname": "pkg.cases", "name": "one[n=8]", "time": "1.250"}
     assert case[0].get("type") == "wrong"
     assert "something <happened> & more" in (case[0].text or "")
+
+
+@pytest.mark.parametrize(
+    ("name", "group", "own"),
+    [
+        ("add/float64/0", "gradproof", "add/float64/0"),  # of a sweep of one catalogue
+        ("/home/me/rules.py::power[n=2]", "home.me.rules", "power[n=2]"),
+        (r"pkg\cases.py::one", "pkg.cases", "one"),
+        ("torch::add/float64/0", "torch", "add/float64/0"),
+    ],
+)
+def test_a_class_groups_results_and_does_not_repeat_their_names(name: str, group: str, own: str) -> None:
+    (case,) = ET.fromstring(dumps(Report((result(Verdict.RIGHT, name),)))).iter("testcase")
+    assert (case.get("classname"), case.get("name")) == (group, own)
 
 
 def test_the_environment_is_in_the_properties() -> None:

@@ -77,6 +77,22 @@ def test_replay_after_the_mistake_was_mended(command: Command, folder: Path) -> 
     assert "not as in the report, which says WRONG" in ran.out
 
 
+def test_replay_of_one_case_that_has_become_several(command: Command, folder: Path) -> None:
+    import sys
+
+    command("check", "cases.py::wrong", "--json", "report.json")
+    cases = folder / "cases.py"
+    text = cases.read_text()
+    at = text.index("def wrong(")
+    start = text.rindex("@gradproof.case", 0, at)
+    cases.write_text(f"{text[:start]}@gradproof.case(seeds=2)\ndef wrong(seed{text[at + len('def wrong(') :]}")
+    del sys.modules["cases"]
+    ran = command("replay", "report.json::wrong")
+    assert ran.status == 2
+    assert "that was one case and is 2 now" in ran.err
+    assert "gradproof check 'cases.py::wrong[seed=0]'" in ran.err
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

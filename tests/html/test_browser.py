@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from playwright.sync_api import expect
 from test_page import EVIL, evil
 
 from gradproof.render.html import write
+from gradproof.result import Report
 
 # A busy machine may take its time; no test waits for what does not come.
 expect.set_options(timeout=30_000)
@@ -28,7 +30,8 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def names(page: Any) -> list[str]:
-    return list(page.locator(".opener:visible").all_inner_texts())
+    """Of those that are shown; what has just been moved is laid out with the next frame only."""
+    return list(page.locator("#programs > tbody:not([hidden]) .opener").all_text_contents())
 
 
 def program(page: Any, name: str) -> Any:
@@ -134,6 +137,7 @@ def test_filters_by_verdict_finding_and_text(report: Path, opened: Callable[...,
     wrong.click()
     assert wrong.get_attribute("aria-pressed") == "true"
     assert names(page) == ["sine", "exponential", "large"]
+    expect(program(page, "linear")).to_be_hidden()
     expect(shown).to_have_text("3 of 6 shown")
     page.get_by_role("combobox", name="Finding").select_option("nan-gradient")
     assert names(page) == ["exponential"]
@@ -309,6 +313,59 @@ def test_a_narrow_screen_scrolls_down_only(report: Path, opened: Callable[..., A
     width = page.evaluate("document.documentElement.scrollWidth")
     assert width <= 360
     assert program(page, "sine").locator(".plot.heat .main-svg").first.bounding_box()["width"] <= 360
+
+
+def test_nothing_is_cut_off_on_a_narrow_screen(report: Path, opened: Callable[..., Any]) -> None:
+    """What has no room side by side stands in lines, each with the name of its column."""
+    page = opened(report, viewport={"width": 360, "height": 740}).page
+    found = open_program(page, "sine")
+    found.locator("summary").click()
+    wide = page.evaluate(
+        """() => [...document.querySelectorAll("#programs td, #programs th, .scroll")]
+            .filter((one) => one.scrollWidth > one.clientWidth + 1 && one.clientWidth > 1).length"""
+    )
+    assert wide == 0
+    numeric = found.locator(".entries td[data-label=Numeric]").first
+    assert numeric.evaluate("(one) => getComputedStyle(one, '::before').content") == '"Numeric "'
+    expect(found.locator("tr.row td[data-label=Calls]")).to_be_visible()
+    page.get_by_role("columnheader", name="Seconds").get_by_role("button").click()
+    assert page.get_by_role("columnheader", name="Seconds").get_attribute("aria-sort") == "descending"
+
+
+def test_thousands_of_programs_are_sorted_at_once(tmp_path: Path, opened: Callable[..., Any]) -> None:
+    """Only what is on the screen is laid out anew."""
+    plain = samples.right()
+    write(Report(tuple(replace(plain, name=f"one {k * 7919 % 5000:04}") for k in range(5000))), tmp_path / "many.html")
+    page = opened(tmp_path / "many.html").page
+    page.locator("button[data-key=name]").click()
+    assert names(page)[0] == "one 0000"
+    assert page.locator(".opener").last.evaluate("(one) => one.checkVisibility({contentVisibilityAuto: true})") is False
+    seconds = page.evaluate(
+        """() => {
+            const start = performance.now();
+            document.querySelector("button[data-key=name]").click();
+            document.body.offsetHeight;
+            return (performance.now() - start) / 1000;
+        }"""
+    )
+    assert names(page)[0] == "one 4999"
+    assert seconds < 2  # 0.2 s; a table that is laid out as a whole takes 3 s
+
+
+def test_a_dark_page_is_printed_in_dark_ink(report: Path, opened: Callable[..., Any]) -> None:
+    page = opened(report, color_scheme="dark").page
+    for name in ("noisy", "linear"):
+        open_program(page, name)
+    found = open_program(page, "sine")
+    draw_all(page, found)
+    tick = found.locator(".plot.heat .xtick text").first
+    before = tick.evaluate("(one) => getComputedStyle(one).fill")
+    page.emulate_media(media="print")
+    expect(tick).not_to_have_css("fill", before)
+    for selector in (".badge", ".finding p", ".what", "h1", "td", "dt"):
+        assert contrast(page, selector) >= 4.5, selector
+    page.get_by_text("Theme").evaluate("() => { document.documentElement.dataset.theme = 'dark' }")
+    assert contrast(page, "td") >= 4.5
 
 
 def test_a_link_opens_its_program(report: Path, opened: Callable[..., Any]) -> None:

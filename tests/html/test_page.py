@@ -169,7 +169,7 @@ def test_names_fold_between_their_parts_and_nothing_compared_is_no_deviation_of_
     failed = replace(samples.right(), name="a/b.py::f[n=1,m=<2>]", comparisons=(), verdict=Verdict.ERROR)
     text = page(Report((failed,)))
     assert "a/<wbr>b.py::<wbr>f<wbr>[n=1,<wbr>m=&lt;2&gt;]</button>" in text
-    assert '<td class="number spare">–</td>' in text
+    assert '<td class="number" role="cell" data-label="Deviation">–</td>' in text
 
 
 def test_an_error_has_a_page_too() -> None:

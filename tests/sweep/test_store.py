@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import sqlite3
+import sys
+import warnings
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -16,7 +21,8 @@ from gradproof.errors import UsageError
 from gradproof.result import Verdict
 from gradproof.sweep import sweep
 from gradproof.sweep.catalogues import known_as
-from gradproof.sweep.database import opened_to_read
+from gradproof.sweep.child import Child, Limits
+from gradproof.sweep.database import opened, opened_to_read
 from gradproof.sweep.home import Home
 from gradproof.sweep.plan import Plan
 from gradproof.sweep.row import Key, Row
@@ -162,3 +168,33 @@ def test_the_public_name_sweeps() -> None:
     swept = gradproof.sweep(PLAIN, jobs=1, ops="neg")
     assert [(row.item.key, row.verdict) for row in swept.rows()] == [(Key(known_as(PLAIN), "neg/a", 0), Verdict.RIGHT)]
     assert swept.verdict is Verdict.RIGHT
+
+
+@pytest.mark.parametrize("access", [opened, opened_to_read])
+def test_a_store_of_another_format_is_refused_to_readers_too(tmp_path: Path, access: Callable[..., Any]) -> None:
+    path = tmp_path / "newer.db"
+    with Store(path) as store:
+        store.begin(Plan((PLAIN,)), HOME)
+    with contextlib.closing(sqlite3.connect(path)) as database, database:
+        database.execute("UPDATE facts SET value = '2' WHERE name = 'format'")
+    with pytest.raises(UsageError, match=r"newer\.db has format 2, and this gradproof reads 1"):
+        Store(path, access)
+
+
+def test_a_store_that_cannot_be_written_is_not_called_damaged(tmp_path: Path) -> None:
+    (tmp_path / "sweep.db").mkdir()
+    with pytest.raises(UsageError, match=r"sweep\.db cannot be written: unable to open"):
+        Store(tmp_path / "sweep.db")
+
+
+def test_a_path_object_among_the_folders_of_imports_ends_no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [Path("/nowhere"), *sys.path])
+    assert sweep(PLAIN, jobs=1, limit=1).verdict is Verdict.RIGHT
+
+
+def test_a_process_that_is_stopped_leaves_nothing_open() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        child = Child("gradproof.sweep.work:work", Limits())
+        child.stop()
+    assert child._output.closed

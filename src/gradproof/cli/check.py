@@ -7,12 +7,12 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import click
 
 from gradproof.arrays import FRAMEWORKS
+from gradproof.cli import options
 from gradproof.cli.display import Detail, console, shown, summary
 from gradproof.cli.request import Job, Request, request_of
 from gradproof.cli.running import UNLIMITED, run
@@ -20,11 +20,6 @@ from gradproof.cli.status import INTERRUPTED, status
 from gradproof.render.files import Files
 from gradproof.result import Report, Result, Verdict
 from gradproof.sweep.child import GIB, Limits
-
-_FILE = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
-_SECONDS = click.FloatRange(0, min_open=True)
-_GIB = click.FloatRange(0)
-_MOST_SECONDS = "Most processor seconds for one case (five times as many by the clock). Default: no limit."
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,21 +41,21 @@ class Manner:
 @click.option("--derivative", multiple=True, metavar="NAME=FN", help="Written by hand: jac=FN, vjp=FN, grad=FN, ...")
 @click.option("--framework", type=click.Choice(FRAMEWORKS), help="Of the arrays that --arg makes.")
 @click.option("--order", metavar="N", help="2 checks second derivatives as well.")
-@click.option("--effort", metavar="HOW", help="auto, exhaustive, or a number of probes.")
-@click.option("--modes", metavar="MODES", help="reverse, forward, or reverse,forward. Default: all that exist.")
-@click.option("--tolerance", metavar="T", help="Accepted relative deviation. Default: from the dtype.")
+@options.EFFORT
+@options.MODES
+@options.TOLERANCE
 @click.option("--budget", metavar="MOST", help="For each case: 200 (calls), 2.5s, or 200,2.5s.")
 @click.option("--randomness", metavar="HOW", help="reseed: every call gets the same random numbers. Default: detect.")
-@click.option("--seed", default="0", metavar="N", show_default=True, help="Of random numbers; random for a fresh one.")
+@options.SEED
 @click.option("--jobs", "-j", type=click.IntRange(1), default=1, metavar="N", help="Processes to run cases in.")
-@click.option("--seconds", type=_SECONDS, metavar="S", help=_MOST_SECONDS)
-@click.option("--memory", type=_GIB, metavar="GIB", help="Most memory for one case, in GiB. Default: no limit.")
+@click.option("--seconds", type=options.SECONDS, metavar="S", help=f"{options.MOST_SECONDS} Default: no limit.")
+@click.option("--memory", type=options.GIB, metavar="GIB", help="Most memory for one case, in GiB. Default: no limit.")
 @click.option("--fail-fast", "-x", is_flag=True, help="Stop at the first case that is wrong.")
 @click.option("--quiet", "-q", "detail", flag_value="quiet", help="Show only what is not right.")
 @click.option("--verbose", "-v", "detail", flag_value="full", help="Show everything about each case.")
-@click.option("--json", type=_FILE, help="Write the report as JSON (for show, replay and scripts).")
-@click.option("--html", type=_FILE, help="Write the report as one page with plots.")
-@click.option("--junit", type=_FILE, help="Write the report as JUnit XML, for CI systems.")
+@options.JSON
+@click.option("--html", type=options.FILE, help="Write the report as one page with plots.")
+@options.JUNIT
 @click.pass_context
 def check(context: click.Context, /, targets: tuple[str, ...], **given: Any) -> None:
     """Run the cases found in a file or module, or take a quick look at one function.

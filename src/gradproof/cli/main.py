@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import signal
 import sys
 import threading
@@ -55,8 +56,16 @@ def _terminable() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
+def _printable() -> None:
+    """A terminal that has no ± gets a question mark for it, and not an exception."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """The entry point of the console script."""
+    _printable()
     try:
         with _terminable():
             status = gradproof.main(arguments, prog_name="gradproof", standalone_mode=False)

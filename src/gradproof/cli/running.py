@@ -8,12 +8,12 @@ import shlex
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from gradproof.attempt import attempt, failed
+from gradproof.attempt import attempt, ended
 from gradproof.cases import Case
 from gradproof.cli.quick import Look
 from gradproof.cli.request import Job, Request, Source
 from gradproof.render.digest import digested
-from gradproof.result import Finding, Report, Result, Verdict
+from gradproof.result import Finding, Place, Report, Result, Verdict
 from gradproof.sweep.child import SLACK, Limits, Lost
 from gradproof.sweep.local import how
 from gradproof.sweep.pool import Pool
@@ -108,5 +108,5 @@ def _lost(task: Task, sentence: str, seconds: float) -> Result:
     # Watched again, or it would end whoever replays it.
     command = replace(request, words=(*request.words, "--jobs", "2")).command(job)
     alone = shlex.join(["gradproof", "check", *job.source.words(job.name), "--seconds", "60"])
-    lost = failed(job.name, sentence, request.seed, request.options, seconds, f"Run it alone: {alone}")
-    return replace(lost, source=command)
+    finding = Finding("error", Verdict.ERROR, Place(), sentence, f"Run it alone: {alone}")
+    return replace(ended(job.name, finding, request.seed, request.options, seconds), source=command)

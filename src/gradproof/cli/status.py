@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gradproof.render.text import was_skipped
 from gradproof.result import Report, Verdict
 
 RIGHT, WRONG, USAGE, UNDECIDED, INTERRUPTED = 0, 1, 2, 3, 130
@@ -16,5 +17,4 @@ STATUS = {
 
 def status(report: Report) -> int:
     """0 right, 1 wrong or an error, 3 undecided. A case that was skipped on purpose does not count beside others."""
-    ran = [result for result in report.results if not any(finding.code == "skipped" for finding in result.findings)]
-    return STATUS[Report(tuple(ran)).verdict]
+    return STATUS[Report(tuple(result for result in report.results if not was_skipped(result))).verdict]

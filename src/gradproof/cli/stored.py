@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -9,11 +10,12 @@ from pathlib import Path
 
 import click
 
+from gradproof.cli import options
 from gradproof.cli.check import check, limits_of
 from gradproof.cli.display import console, summary, whole
 from gradproof.cli.request import request_of
 from gradproof.cli.running import run
-from gradproof.cli.status import WRONG, status
+from gradproof.cli.status import STATUS, WRONG, status
 from gradproof.cli.sweep import remade
 from gradproof.errors import UsageError
 from gradproof.render import json
@@ -23,14 +25,13 @@ from gradproof.result import Report, Result, Verdict
 from gradproof.testrun import parted
 
 _AGAIN = (["gradproof", "check"], ["gradproof", "sweep"])
-_FILE = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 
 
 @click.command(short_help="Print a stored report.")
 @click.argument("report", metavar="REPORT[::NAME]")
 @click.option("--verbose", "-v", is_flag=True, help="Everything about each result; by default of those not right.")
-@click.option("--html", type=_FILE, help="Write it as one page with plots.")
-@click.option("--junit", type=_FILE, help="Write it as JUnit XML.")
+@click.option("--html", type=options.FILE, help="Write it as one page with plots.")
+@options.JUNIT
 def show(report: str, *, verbose: bool, html: Path | None, junit: Path | None) -> None:
     """Print a report that `gradproof check --json`, `gradproof sweep --json` or `pytest --gradproof-json` wrote.
 
@@ -67,6 +68,8 @@ def replay(context: click.Context, /, report: str) -> None:
     gradproof replay "report.json::cases.py::cube[n=8]"
 
     NAME may be any part of the name that only one result has. A result of a test is replayed by pytest.
+
+    The status is that of the verdict now, as of gradproof check: 0 if it is right, whatever the report says.
     """
     _, chosen = _read(report)
     if len(chosen) != 1:
@@ -90,30 +93,34 @@ def replay(context: click.Context, /, report: str) -> None:
 
 
 def _tested(before: Result, folder: Path | None, words: list[str]) -> int:
-    """By pytest, where the run was started if that folder is here. The status is pytest's; 1 if it is 0 but the verdict
-    is not that of the report: a test that passes because it ran otherwise says nothing of the mistake."""
+    """By pytest, where the run was started if that folder is here. The status is that of the verdict now; where that is
+    right, pytest's, because a test may fail for another reason. A test that passes without the check says nothing."""
     if folder is not None and not folder.is_dir():
         click.echo(f"there is no folder {folder}; the test is looked for in {Path.cwd()}")
         folder = None
     with tempfile.TemporaryDirectory() as place:
         report = Path(place) / "report.json"
         command = [sys.executable, "-m", "pytest", *words, f"--gradproof-json={report}", "--gradproof-html="]
-        status = subprocess.run(command, check=False, cwd=folder).returncode  # noqa: S603  the test that was asked for
+        tested = subprocess.run(command, check=False, cwd=folder).returncode  # noqa: S603  the test that was asked for
         made = json.loads(report.read_text("utf-8")).results if report.is_file() else ()
     after = next((result.verdict for result in made if result.name == before.name), None)
-    if after is before.verdict:
-        click.echo(f"as in the report, which says {before.verdict}")
-        return status
-    now = f"the check is {after} now" if after is not None else f"the test made no check {before.name}"
-    click.echo(f"not as in the report, which says {before.verdict}: {now}")
-    return status or WRONG
+    if after is None:
+        click.echo(f"not as in the report, which says {before.verdict}: the test made no check {before.name}")
+        return tested or WRONG
+    now = "" if after is before.verdict else f": the check is {after} now"
+    click.echo(f"{'not ' if now else ''}as in the report, which says {before.verdict}{now}")
+    return STATUS[after] or tested
 
 
 def _checked(words: list[str]) -> Result:
     given = check.make_context("check", words).params
     request = request_of(given.pop("targets"), given)
     limits = limits_of(given["seconds"], given["memory"])
-    (after,) = run(request, list(request.jobs()), given["jobs"], limits)
+    jobs = list(request.jobs())
+    if len(jobs) != 1:
+        named = "\n".join(f"  gradproof check {shlex.quote(job.name)}" for job in jobs[:12])
+        raise UsageError(f"that was one case and is {len(jobs)} now; check one of them:\n{named}")
+    (after,) = run(request, jobs, given["jobs"], limits)
     return after
 
 

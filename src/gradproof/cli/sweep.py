@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gradproof.cli import options
 from gradproof.cli.display import console
 from gradproof.cli.status import INTERRUPTED, STATUS, USAGE, WRONG
 from gradproof.cli.values import EFFORT, MODES, NAMED_CONTRACTS, ORDERS, SEED, SHARD, TOLERANCE, Option
@@ -21,11 +22,7 @@ if TYPE_CHECKING:
     from gradproof.sweep.filters import Shard
     from gradproof.sweep.run import Sweep
 
-_FILE = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 _OPTIONS: tuple[Option[Any], ...] = (ORDERS, MODES, EFFORT, TOLERANCE, NAMED_CONTRACTS, SEED)
-_SECONDS = click.FloatRange(0, min_open=True)
-_SECONDS_HELP = "Most processor seconds for one case (five times as many by the clock)."
-_GIB = click.FloatRange(0)
 _NEW_STORE = click.Path(dir_okay=False, path_type=Path)
 _STORE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -62,25 +59,27 @@ def sweep() -> None:
 @click.option("--device", multiple=True, metavar="NAMES", help="Such as cpu. Default: the catalogue's own.")
 @click.option("--case", metavar="NAME", help="One case by its whole name, such as 'power[n=2]'.")
 @click.option("--order", metavar="1,2", help="Orders of derivatives, a verdict for each. Default: as the cases say.")
-@click.option("--modes", metavar="MODES", help="reverse, forward, or reverse,forward. Default: all that exist.")
-@click.option("--effort", metavar="HOW", help="auto, exhaustive, or a number of probes.")
-@click.option("--tolerance", metavar="T", help="Accepted relative deviation. Default: from the dtype.")
+@options.MODES
+@options.EFFORT
+@options.TOLERANCE
 @click.option("--contracts", metavar="NAMES", help="Properties to check beside the numbers: all, none, linear,...")
-@click.option("--seed", default="0", metavar="N", show_default=True, help="Of random numbers; random for a fresh one.")
+@options.SEED
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="At most so many cases of each catalogue.")
 @click.option("--shard", metavar="3/8", help="Only this part of the cases: the third of eight.")
 @click.option("--jobs", "-j", type=click.IntRange(1), metavar="N", help="Processes. Default: one for each core.")
 @click.option("--scheduler", metavar="ADDRESS", help="Run on the Dask cluster of this scheduler, tcp://host:8786.")
 @click.option("--store", type=_NEW_STORE, help="Where rows go as they come, and where they are found again.")
 @click.option("--retry", metavar="NAMES", help="Rows of the store to make again: error, wrong, too-long, crashed,...")
-@click.option("--seconds", type=_SECONDS, default=120.0, show_default=True, metavar="S", help=_SECONDS_HELP)
 @click.option(
-    "--memory", type=_GIB, default=4.0, show_default=True, metavar="GIB",
+    "--seconds", type=options.SECONDS, default=120.0, show_default=True, metavar="S", help=options.MOST_SECONDS
+)
+@click.option(
+    "--memory", type=options.GIB, default=4.0, show_default=True, metavar="GIB",
     help="Most memory for one case, in GiB; 0: no limit.",
 )  # fmt: skip
-@click.option("--json", type=_FILE, help="Write the report as JSON (for show, replay and scripts).")
-@click.option("--html", type=_FILE, help="Write the report as one page (step plots: gradproof check --html).")
-@click.option("--junit", type=_FILE, help="Write the report as JUnit XML, for CI systems.")
+@options.JSON
+@click.option("--html", type=options.FILE, help="Write the report as one page (step plots: gradproof check --html).")
+@options.JUNIT
 @click.pass_context
 def run(context: click.Context, /, catalogues: tuple[str, ...], **given: Any) -> None:
     """Check all cases of these catalogues: torch, torch.modules, torch.functions, jax, path/to/cases.py,
@@ -111,8 +110,8 @@ def remade(words: list[str]) -> Result:
 
     given = run.make_context("run", words).params
     files = {"json", "html", "junit"}
-    options = _read({name: value for name, value in given.items() if name not in files | {"catalogues"}})
-    results = swept(given["catalogues"], **options | {"jobs": 1}).report().results
+    read = _read({name: value for name, value in given.items() if name not in files | {"catalogues"}})
+    results = swept(given["catalogues"], **read | {"jobs": 1}).report().results
     if not results:
         raise UsageError(f"{' '.join(given['catalogues'])} has no case {given['case']!r} any more")
     return results[0]

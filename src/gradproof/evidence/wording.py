@@ -35,6 +35,9 @@ DROP_IN = (
     ("Pass randomness='reseed'", "Seed inside of the function or call gradproof.check with randomness='reseed'"),
     (", pass spaces=", ", call gradproof.check with spaces="),
     ("Pass wrt= to see", "Check fewer inputs at once to see"),
+    ("a wider tolerance=", "a wider atol= or rtol="),
+    ("or tolerance=", "or rtol="),
+    ("pass a tolerance= that", "pass an rtol= that"),
 )
 
 # Why an entry of such a kind stays undecided.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -18,6 +17,7 @@ from gradproof.jax.jaxprogram import JaxProgram
 from gradproof.jax.scope import Scope, ambient
 from gradproof.jax.selection import chosen
 from gradproof.jax.tree import flatten, is_structure
+from gradproof.names import name_of
 from gradproof.program import Tally
 
 _WIDE = (np.float64, np.complex128)
@@ -83,10 +83,3 @@ def traced(signature: Signature, call_of: Callable[[Signature], UserCall] = User
 def _path(path: str) -> str:
     """`[0][1]['w']` of (args, kwargs, fn) is args[1]['w'] to the user."""
     return ("args", "kwargs", "params")[int(path[1])] + path[3:]
-
-
-def name_of(fn: Any) -> str:
-    if isinstance(fn, functools.partial):
-        return name_of(fn.func)
-    name = getattr(fn, "__qualname__", None) or getattr(fn, "__name__", None) or type(fn).__name__
-    return str(name).rpartition("<locals>.")[2]

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import copy
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import jax
 import numpy as np
 
-from gradproof.errors import Unsupported
 from gradproof.jax.leaves import Arrays, Layout, as_array, conjugated, differentiable
 from gradproof.jax.modes import translated
 from gradproof.jax.outputs import Outputs, no_tangent
@@ -268,14 +267,3 @@ def double(value: Any) -> Any:
     if not differentiable(value) or value.dtype in _DOUBLE:
         return value
     return np.asarray(value).astype(np.complex128 if jax.numpy.iscomplexobj(value) else np.float64)
-
-
-def refuse_other_outputs(native: Sequence[Any], wide: Sequence[Any]) -> None:
-    """Raise Unsupported unless the outputs in float64 are the same leaves, in double."""
-    for leaf, wider in zip(native, wide, strict=False):
-        if wider.dtype not in ("float64", "complex128"):
-            raise Unsupported(f"{wider.path} stays {wider.dtype} when all arguments are float64")
-        if (leaf.path, leaf.shape, leaf.is_complex) != (wider.path, wider.shape, wider.is_complex):
-            raise Unsupported(f"{leaf.path} is another kind of output when all arguments are float64")
-    if len(wide) != len(native):
-        raise Unsupported("there are other outputs when all arguments are float64")

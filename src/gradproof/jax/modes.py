@@ -50,16 +50,6 @@ def _transposing(error: Exception) -> str:
     return name if "transpose" in name else ""
 
 
-@contextmanager
-def unsupported_in_double() -> Iterator[None]:
-    try:
-        yield
-    except Unsupported:
-        raise
-    except Exception as error:
-        raise Unsupported(f"does not run in float64: {type(error).__name__}: {first_line(error)}") from error
-
-
 def frameless(missing: Unsupported) -> Unsupported:
     """The same, to be kept: the traceback of what JAX raised holds on to the vectors of all calls that it came
     through."""

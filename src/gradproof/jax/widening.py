@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gradproof.batching import agree
+from gradproof.copies import refuse_others, unsupported_in_double
 from gradproof.errors import Unsupported
-from gradproof.jax.calls import Call, UserCall, refuse_other_outputs
+from gradproof.jax.calls import Call, UserCall
 from gradproof.jax.casts import WithoutCasts, can_be_left_out, narrowest
-from gradproof.jax.modes import unsupported_in_double
 from gradproof.jax.recipes import Recipe, operations, traced
 from gradproof.jax.scope import Scope
 from gradproof.precision import DOUBLE, SINGLE, form_of, of
@@ -98,7 +98,7 @@ def _jaxpr(call: UserCall, scope: Scope) -> Any:
 def _in_double(program: JaxProgram, call: UserCall, scope: Scope) -> JaxProgram:
     with unsupported_in_double():
         wide = program.of(call, scope)
-    refuse_other_outputs(program.outputs, wide.outputs)
+    refuse_others(program.outputs, wide.outputs)
     if program.roundoff <= SINGLE.roundoff:
         _lean(wide, program)
     return wide

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NoReturn
 
 from gradproof.errors import NoDerivative, UsageError
+from gradproof.names import name_of
 from gradproof.numpy.calls import Call
 from gradproof.numpy.derivative import Written, written
 from gradproof.numpy.leaves import is_number
@@ -68,12 +68,3 @@ def _array_for(fn: Any) -> str:
     """How the point is written for the framework that a function comes from."""
     home = str(getattr(fn, "__module__", "")).partition(".")[0]
     return "torch.tensor(x)" if home == "torch" else "jnp.asarray(x)"
-
-
-def name_of(fn: Any) -> str:
-    if isinstance(fn, functools.partial):
-        return name_of(fn.func)
-    if inspect.isbuiltin(fn):
-        return fn.__name__  # its qualified name may be that of a class nobody knows, as of torch.sin
-    name = getattr(fn, "__qualname__", None) or getattr(fn, "__name__", None) or type(fn).__name__
-    return str(name).rpartition("<locals>.")[2]

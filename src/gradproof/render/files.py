@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import TextIO
 
 from gradproof.errors import UsageError
 from gradproof.render import json, junit
+from gradproof.render.writing import is_special, put
 from gradproof.result import Report
 
 # As the command line writes it.
@@ -61,7 +62,7 @@ class Files:
                 raise UsageError(f"two reports cannot both go to {path}; name another file for one of them")
             if path.is_dir():
                 raise UsageError(f"{path} is a folder; name a file in it, such as {path / 'report'}")
-            if path != STANDARD_OUTPUT:
+            if path != STANDARD_OUTPUT and not is_special(path):
                 _try(path)
         if self.html is not None and find_spec("plotly") is None:
             raise UsageError(f"{self.html} is drawn with plotly, which is not installed; pip install 'gradproof[html]'")
@@ -70,20 +71,37 @@ class Files:
         """All that were asked for; which files those are. One that fails does not keep the others from it."""
         forms = ((self.json, json.dumps), (self.junit, junit.dumps), (self.html, _page))
         written: list[Path] = []
-        refused: list[OSError] = []
+        refused: list[tuple[Path, OSError]] = []
         for path, rendered in forms:
             if path == STANDARD_OUTPUT:
-                sys.stdout.write(rendered(report).rstrip("\n") + "\n")
+                _print(rendered(report).rstrip("\n") + "\n")
             elif path is not None:
                 try:
-                    path.write_text(rendered(report), "utf-8")
+                    put(rendered(report), path)
                     written.append(path)
                 except OSError as raised:
-                    refused.append(raised)
+                    refused.append((path, raised))
         if refused:
             others = f"; wrote {', '.join(map(str, written))}" if written else ""
-            raise UsageError(f"the report cannot be written: {refused[0]}{others}") from refused[0]
+            reasons = "; ".join(f"{path} cannot be written: {raised.strerror}" for path, raised in refused)
+            raise UsageError(f"{reasons}{others}") from refused[0][1]
         return tuple(written)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What became of a report, in words."""
+
+    words: str
+    refused: bool = False
+
+
+def written(files: Mapping[str, Path], texts: Iterable[str], source: str) -> Written:
+    """One report of the many that were dumped in a test run. Nothing is raised: the tests have their results."""
+    try:
+        return Written(f"wrote {', '.join(map(str, Files(**files).write(json.merged(texts, source))))}")
+    except UsageError as refused:
+        return Written(str(refused), refused=True)
 
 
 def _page(report: Report) -> str:
@@ -92,9 +110,20 @@ def _page(report: Report) -> str:
     return page(report)
 
 
+def _print(text: str) -> None:
+    """In the encoding that a report says it has, whatever that of the terminal is."""
+    sys.stdout.flush()
+    binary = getattr(sys.stdout, "buffer", None)
+    if binary is None:
+        sys.stdout.write(text)
+    else:
+        binary.write(text.encode("utf-8"))
+        binary.flush()
+
+
 def _try(path: Path) -> None:
     """Open it for writing, and leave it as it was."""
-    existed = path.exists()
+    existed = path.exists() or path.is_symlink()  # of a file that is still to come
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.open("a").close()

@@ -6,13 +6,13 @@ import json
 from collections.abc import Iterable
 from importlib import resources
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 from gradproof.environment import here
 from gradproof.errors import UsageError
 from gradproof.render.codec import decode, encode
 from gradproof.render.digest import digested
+from gradproof.render.writing import put
 from gradproof.result import Report, Verdict
 
 FORMAT = "gradproof-report"
@@ -27,9 +27,7 @@ def dumps(report: Report) -> str:
 
 def write(report: Report, path: str | PathLike[str]) -> None:
     """The same to a file, in folders that are made where they are missing."""
-    text, file = dumps(report), Path(path)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(text, encoding="utf-8")
+    put(dumps(report), path)
 
 
 def document(report: Report) -> dict[str, Any]:

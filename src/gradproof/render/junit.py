@@ -38,16 +38,19 @@ def dumps(report: Report, suite: str = "gradproof") -> str:
         for name, value in report.environment:
             ET.SubElement(properties, "property", {"name": _clean(name), "value": _clean(value)})
     for result in report.results:
-        _add(element, result)
+        _add(element, result, suite)
     ET.indent(root)
     return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def _add(suite: ET.Element, result: Result) -> None:
-    source, _, name = result.name.partition("::")
+def _add(parent: ET.Element, result: Result, suite: str) -> None:
+    source, several, name = result.name.partition("::")
+    if not several:  # all of one catalogue, or made in Python
+        source, name = suite, result.name
     # CI systems group by class and split it at dots.
-    attributes = {"classname": _clean(source.replace("/", ".").removesuffix(".py")), "name": _clean(name or source)}
-    case = ET.SubElement(suite, "testcase", {**attributes, "time": f"{result.cost.seconds:.3f}"})
+    group = re.sub(r"[/\\]", ".", source).removesuffix(".py").strip(".")
+    attributes = {"classname": _clean(group), "name": _clean(name), "time": f"{result.cost.seconds:.3f}"}
+    case = ET.SubElement(parent, "testcase", attributes)
     tag = _TAGS.get(result.verdict)
     if tag:
         said = ET.SubElement(case, tag, {"type": result.verdict.value, "message": _clean(headline(result))})

@@ -95,7 +95,7 @@ def summary(result: Result) -> str:
     }
     uncounted = {
         Verdict.RIGHT: "nothing to compare",
-        Verdict.UNSUPPORTED: "skipped" if _was_skipped(result) else "no derivative to check",
+        Verdict.UNSUPPORTED: "skipped" if was_skipped(result) else "no derivative to check",
         Verdict.UNDECIDED: "cannot be told",
         Verdict.WRONG: _uncounted(result),
         Verdict.ERROR: "could not be checked",
@@ -103,7 +103,8 @@ def summary(result: Result) -> str:
     return (counted if behind else uncounted).get(result.verdict, uncounted[result.verdict])
 
 
-def _was_skipped(result: Result) -> bool:
+def was_skipped(result: Result) -> bool:
+    """By the case itself, which does not want to run here."""
     return any(finding.code == "skipped" for finding in result.findings)
 
 

@@ -1,8 +1,8 @@
 """From the word on the command line to a catalogue.
 
 `torch`, `torch.modules`, `torch.functions`, `jax` and what third parties register under the entry point group
-`gradproof.catalogues` (a callable that returns a catalogue); `path/to/cases.py`; `package.module` or
-`package.module:name`.
+`gradproof.catalogues` (a callable that returns a catalogue); `path/to/cases.py` or `package.module`, either with
+`:name`.
 """
 
 from __future__ import annotations
@@ -55,9 +55,10 @@ def expect(spec: str, selection: Selection = EVERYTHING) -> None:
     """Object to a word that cannot be a catalogue, or has no such cases, without loading anything: what is in a package
     is looked for by the listing."""
     if spec not in names():
-        package = spec.partition(":")[0].partition(".")[0]
-        if spec.endswith(".py") or not ("." in spec or ":" in spec):
-            found = Path(spec).is_file()
+        source = spec.partition(":")[0]
+        package = source.partition(".")[0]
+        if source.endswith(".py") or not ("." in spec or ":" in spec):
+            found = Path(source).is_file()
         else:
             found = bool(package) and (package in sys.modules or bool(find_spec(package)) or Path(package).exists())
         if not found:

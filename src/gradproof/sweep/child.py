@@ -14,8 +14,10 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+from gradproof.errors import UsageError
 from gradproof.sweep.row import Ending
 from gradproof.sweep.worker import PAGE, Done, Hello, Started
 
@@ -69,8 +71,7 @@ class Child:
     """A process that does `work` on one task after the other."""
 
     def __init__(self, work: str, limits: Limits, folder: Path = Path()) -> None:
-        import fcntl  # not on all systems that import this module
-
+        fcntl = _posix()
         self.limits = limits
         self.task: Any = None
         self.label: Hashable = None
@@ -80,7 +81,8 @@ class Child:
         fcntl.fcntl(self._output.fileno(), fcntl.F_SETFL, os.O_APPEND)
         ours, theirs = socket.socketpair()
         self.process = subprocess.Popen(  # noqa: S603 - our own interpreter
-            [sys.executable, "-c", BOOT, str(theirs.fileno()), repr(sys.path)],
+            # As texts: a Path, which some put among them, does not print as a literal.
+            [sys.executable, "-c", BOOT, str(theirs.fileno()), repr([str(one) for one in sys.path])],
             pass_fds=[theirs.fileno()],
             cwd=folder,
             process_group=0,  # its own, which ends with it: whatever a case starts is in there
@@ -175,7 +177,7 @@ class Child:
         code = {Ending.TOO_LONG: "timeout", Ending.TOO_MUCH_MEMORY: "memory"}.get(ending)
         label = self.label
         ours = self.process.poll() is None
-        self.stop()
+        self._end()
         output = self._shown()
         self._output.close()
         if code is None:
@@ -202,12 +204,28 @@ class Child:
         return shown_of(self._last_output(READ_OUTPUT).decode("utf-8", "replace"))
 
     def stop(self) -> None:
+        self._end()
+        self._output.close()
+
+    def _end(self) -> None:
         """And all that it has started."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.kill()
         self.process.wait()
         self.connection.close()
+
+
+def _posix() -> ModuleType:
+    """For what only such systems have: Windows imports this module too."""
+    try:
+        import fcntl
+    except ImportError as missing:
+        raise UsageError(
+            "sweeps, --jobs, --seconds and --memory need Linux or macOS: processes are watched there; write gradproof "
+            "check cases.py without them"
+        ) from missing
+    return fcntl
 
 
 def shown_of(output: str) -> str:

@@ -24,8 +24,9 @@ def opened(path: Path | None, schema: str) -> sqlite3.Connection:
         database.execute("PRAGMA journal_mode=WAL")
         database.execute("PRAGMA synchronous=NORMAL")
         database.executescript(schema)
-    except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror}; name another file: --store sweep.db") from error
+    except (OSError, sqlite3.OperationalError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise UsageError(f"{path} cannot be written: {reason}; name another file: --store sweep.db") from error
     except sqlite3.DatabaseError as error:
         raise UsageError(f"{path} is not a file of rows ({error}); name another one") from error
     return database

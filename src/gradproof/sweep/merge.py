@@ -25,19 +25,29 @@ class Merged:
 
 def merged(out: Path, parts: Sequence[Path]) -> Merged:
     """Into `out`, which may have rows already. All must have been made in the same way by the same versions."""
+    empty = False
+    try:
+        with Store(out) as whole:
+            whole.claim()
+            empty = not whole.facts()
+            return _together(whole, parts)
+    except UsageError:
+        if empty:
+            out.unlink(missing_ok=True)  # nobody wants a store of nothing, or of some parts
+        raise
+
+
+def _together(whole: Store, parts: Sequence[Path]) -> Merged:
     twice = 0
-    with Store(out) as whole:
-        whole.claim()
-        platforms = _expect_same(whole, parts)
-        for path in parts:
-            with Store(path, opened_to_read) as part:
-                there = whole.finished()
-                twice += len(there.keys() & part.finished().keys())
-                # A row that says nothing of its case takes no other's place.
-                rows = (row for row in part.whole_rows() if row.ending not in PASSING or row.item.key not in there)
-                whole.take(part.facts(), rows)
-        count = sum(1 for _ in whole.rows())
-    return Merged(count, twice, platforms)
+    platforms = _expect_same(whole, parts)
+    for path in parts:
+        with Store(path, opened_to_read) as part:
+            there = whole.finished()
+            twice += len(there.keys() & part.finished().keys())
+            # A row that says nothing of its case takes no other's place.
+            rows = (row for row in part.whole_rows() if row.ending not in PASSING or row.item.key not in there)
+            whole.take(part.facts(), rows)
+    return Merged(sum(1 for _ in whole.rows()), twice, platforms)
 
 
 def _expect_same(whole: Store, parts: Sequence[Path]) -> tuple[str, ...]:

@@ -66,7 +66,7 @@ def swept(
 
             executor = stack.enter_context(dask.executor(means.scheduler))
         opened = Store(store)
-        stack.callback(opened.release)
+        stack.push(lambda failed, *_: opened.close() if failed else opened.release())
         home = Home.of(plan)
         opened.begin(plan, home)
         finished = opened.finished(plan.retry)

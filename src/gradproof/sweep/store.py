@@ -45,6 +45,12 @@ class Store:
         self.path = path
         self._lock: IO[bytes] | None = None
         self._database = access(path, _SCHEMA)
+        made = self.facts().get("format", str(FORMAT))
+        if made != str(FORMAT):
+            self.close()
+            raise UsageError(
+                f"{path} has format {made}, and this gradproof reads {FORMAT}; use the version that made it"
+            )
 
     def begin(self, plan: Plan, home: Home) -> None:
         """Make the store this sweep's own, or go on with it. Rows that were made in another way do not mix."""

@@ -67,8 +67,10 @@ class Summary:
 
     @property
     def verdict(self) -> Verdict:
-        """Where nothing was checked, nothing can be told."""
-        return worst_of(list(self.counts)) if self.counts else Verdict.UNDECIDED
+        """Where nothing was checked, nothing can be told. What was skipped on purpose does not count beside others."""
+        skipped = sum(group.count for group in self.groups if group.code == "skipped")
+        ran = self.counts - Counter({Verdict.UNSUPPORTED: skipped})
+        return worst_of(list(ran)) if ran else Verdict.UNDECIDED
 
     def tables(self) -> list[Table]:
         return [_families(self.families), *([_loud(self.groups, self.catalogues)] if self.groups else [])]

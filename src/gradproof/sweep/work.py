@@ -55,20 +55,32 @@ def listed(task: Listing) -> Iterator[Started | tuple[Item, ...]]:
             if len(batch) >= BATCH or time.monotonic() - since > PATIENCE:
                 yield tuple(batch)
                 batch, since = [], time.monotonic()
-    except Exception:
+    except GeneratorExit:  # nobody listens any more
+        raise
+    except BaseException:
         yield tuple(batch)  # a catalogue that fails halfway has its first half checked
         raise
     yield tuple(batch)
 
 
 def each_once(cases: Iterable[Case], catalogue: str) -> Iterator[Case]:
-    """A case is found again by its name: of two that share one, the second would never be checked."""
+    """A case is found again by its name: of two that share one, the second would never be checked, and one that a store
+    cannot hold would never be found."""
     seen: set[str] = set()
     for case in cases:
         if case.name in seen:
             raise UsageError(f"{catalogue} has two cases named {case.name!r}; give one another name")
+        if not _is_text(case.name):
+            raise UsageError(
+                f"{catalogue} has a case named {case.name!r}, which cannot be written; give it another name"
+            )
         seen.add(case.name)
         yield case
+
+
+def _is_text(name: str) -> bool:
+    """Without halves of characters."""
+    return not any("\ud800" <= one <= "\udfff" for one in name)
 
 
 def judged(task: Chunk) -> Iterator[Started | Next | Row]:

@@ -70,24 +70,27 @@ def main(descriptor: int) -> None:
 
 
 def _answer(connection: Connection, messages: Iterator[Any], memory: int) -> None:
-    trouble = ""
-    try:
-        for message in messages:
-            if isinstance(message, (Started, Next)):
-                _fresh_output()
-                _ceiling.set(memory)
-            if not isinstance(message, Next):
-                _send(connection, message)
-    except ConnectionError:
-        raise
-    except Exception:  # noqa: BLE001 - work that fails must not end the process
-        trouble = traceback.format_exc()
-    _send(connection, Done(trouble))
+    """Work that fails, however it does, does not end the process: interrupts and exits come from a case as well. Only
+    a connection that is gone does."""
+    done = False
+    while not done:
+        try:
+            message = next(messages, Done())
+            packed = _packed(message)
+        except BaseException:  # noqa: BLE001 - the same
+            message = Done(traceback.format_exc())
+            packed = _packed(message)
+        if isinstance(message, (Started, Next)):
+            _fresh_output()
+            _ceiling.set(memory)
+        if not isinstance(message, Next):
+            connection.send_bytes(packed)
+        done = isinstance(message, Done)
 
 
-def _send(connection: Connection, message: object) -> None:
-    """As `connection.send`, which looks up how to hand over sockets and the like for every object in it."""
-    connection.send_bytes(pickle.dumps(message, pickle.HIGHEST_PROTOCOL))
+def _packed(message: object) -> bytes:
+    """As `connection.send` does it, which looks up how to hand over sockets and the like for every object in it."""
+    return pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
 
 
 def _fresh_output() -> None:

@@ -6,15 +6,13 @@ import functools
 import re
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
 from torch.autograd import forward_ad
 
 from gradproof.errors import OutputsChanged, Refused, RuleRaised, Unsupported, first_line, where
-from gradproof.program import Leaf
 from gradproof.torch.batchrules import Batching, ByRules, at_once_in_autograd
 from gradproof.torch.turns import duals_in_turn
 
@@ -176,24 +174,3 @@ def _dual(point: torch.Tensor, tangent: torch.Tensor) -> torch.Tensor:
 def _tangent(value: torch.Tensor) -> torch.Tensor | None:
     tangent: torch.Tensor | None = forward_ad.unpack_dual(value).tangent  # type: ignore[no-untyped-call]
     return tangent
-
-
-@contextmanager
-def unsupported_in_double() -> Iterator[None]:
-    try:
-        yield
-    except Unsupported:
-        raise
-    except Exception as error:
-        raise Unsupported(f"does not run in float64: {type(error).__name__}: {first_line(error)}") from error
-
-
-def refuse_others(outputs: Sequence[Leaf], wide: Sequence[Leaf]) -> None:
-    """A function that returns something else for float64 arguments is another function."""
-    for leaf, wider in zip(outputs, wide, strict=False):
-        if wider.dtype not in ("float64", "complex128"):
-            raise Unsupported(f"{wider.path} stays {wider.dtype} when all arguments are float64")
-        if (leaf.path, leaf.shape, leaf.is_complex) != (wider.path, wider.shape, wider.is_complex):
-            raise Unsupported(f"{leaf.path} is another kind of output when all arguments are float64")
-    if len(wide) != len(outputs):
-        raise Unsupported("there are other outputs when all arguments are float64")

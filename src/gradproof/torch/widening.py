@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.overrides import TorchFunctionMode
 
+from gradproof.copies import refuse_others, unsupported_in_double
 from gradproof.precision import form_of, of
 from gradproof.torch.calls import UserCall, double
 from gradproof.torch.casts import WIDER, Casts, LeavingOut, Mode, Watching
 from gradproof.torch.gradientcall import GradientCall
-from gradproof.torch.modes import refuse_others, unsupported_in_double
 from gradproof.unrounded import Unrounded
 
 if TYPE_CHECKING:

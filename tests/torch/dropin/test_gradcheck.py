@@ -268,6 +268,17 @@ def test_what_cannot_be_told_but_agrees_is_a_warning() -> None:
     failure(gradcheck, custom(torch.log, lambda ctx, g, x: 1.1 * g / x), x)
 
 
+def test_a_doubt_names_the_tolerance_that_it_passes_by() -> None:
+    """Of a gradient that is zero nothing is left of the tolerance of a block; torch's own does not shrink."""
+    noisy = custom(lambda x: 1e-9 * torch.sin(1e9 * x), lambda ctx, g, x: 0 * g)
+    x = torch.tensor([0.3, -1.2, 0.7], dtype=torch.float64, requires_grad=True)
+    with pytest.warns(UndecidedWarning, match="within torch's own atol=1e-05 and rtol=0.001") as seen:
+        assert gradcheck(noisy, x)
+    assert "pass a wider atol= or rtol=" in str(seen[0].message)
+    with pytest.warns(UndecidedWarning, match="the tolerance is 1e-06. The function's own noise") as seen:
+        assert gradcheck(noisy, x, atol=1e-6)
+
+
 def test_a_single_precision_input_is_judged_and_named() -> None:
     wrong = custom(torch.sin, lambda ctx, g, x: 1.01 * g * x.cos())
     with pytest.warns(UserWarning, match="Input #0 requires gradient and is not a double precision floating point"):

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections import Counter
 
 from gradproof.render.html.markup import Markup, tag
-from gradproof.render.html.program import copyable, program
+from gradproof.render.html.program import LOUDEST_FIRST, copyable, program
 from gradproof.render.html.words import SIGN, badge, breakable, tolerances
 from gradproof.render.text import summary
 from gradproof.result import Report, Result, Verdict
-
-LOUDEST_FIRST = tuple(reversed(Verdict))
 
 # About so many blocks are listed in a whole page, and so many of one program at least and at most.
 BLOCKS, LEAST, MOST = 4000, 1, 200
@@ -24,14 +22,14 @@ ALONE = {
     Verdict.ERROR: "The program could not be checked",
 }
 
-# Name of the column, what its rows carry to sort by, and whether a narrow screen leaves it out.
+# Name of the column, what its rows carry to sort by, and its kind.
 COLUMNS = (
     ("Verdict", "verdict", ""),
     ("Program", "name", ""),
     ("What was found", "", ""),
-    ("Deviation / tolerance", "excess", "spare"),
-    ("Calls", "calls", "spare"),
-    ("Seconds", "seconds", "spare"),
+    ("Deviation / tolerance", "excess", "number"),
+    ("Calls", "calls", "number"),
+    ("Seconds", "seconds", "number"),
 )
 
 
@@ -108,9 +106,10 @@ def table(report: Report) -> Markup:
     return tag(
         "table",
         tag("caption", "Programs; open one for its numbers and plots", class_="unseen"),
-        tag("thead", tag("tr", heads)),
+        tag("thead", tag("tr", heads, role="row"), role="rowgroup"),
         rows,
         id="programs",
+        role="table",
     )
 
 
@@ -153,9 +152,10 @@ def sentence(result: Result) -> str:
 
 def _head(name: str, key: str, kind: str) -> Markup:
     if not key:
-        return tag("th", name, scope="col")
+        return tag("th", name, scope="col", role="columnheader")
     button = tag("button", name, tag("span", class_="arrow", aria_hidden="true"), type="button", data_key=key)
-    return tag("th", button, scope="col", class_=kind or None, aria_sort="ascending" if key == "verdict" else "none")
+    first = "ascending" if key == "verdict" else "none"
+    return tag("th", button, scope="col", role="columnheader", class_=kind or None, aria_sort=first)
 
 
 def _row(result: Result, number: int, blocks: int) -> Markup:
@@ -174,22 +174,25 @@ def _row(result: Result, number: int, blocks: int) -> Markup:
         "tbody",
         tag(
             "tr",
-            tag("td", badge(result.verdict)),
-            tag("th", opener, scope="row"),
-            tag("td", chips[:3], " ", sentence(result), class_="what"),
-            tag("td", tolerances(excess) if result.comparisons else "–", class_="number spare"),
-            tag("td", f"{calls:,}", class_="number spare"),
-            tag("td", f"{result.cost.seconds:.2f}", class_="number spare"),
+            tag("td", badge(result.verdict), role="cell"),
+            tag("th", opener, scope="row", role="rowheader"),
+            tag("td", chips[:3], " ", sentence(result), class_="what", role="cell"),
+            _number("Deviation", tolerances(excess) if result.comparisons else "–"),
+            _number("Calls", f"{calls:,}"),
+            _number("Seconds", f"{result.cost.seconds:.2f}"),
             class_="row",
+            role="row",
         ),
         tag(
             "tr",
-            tag("td", program(result, number, blocks), colspan=len(COLUMNS)),
+            tag("td", program(result, number, blocks), colspan=len(COLUMNS), role="cell"),
             class_="more",
+            role="row",
             id=f"d{number}",
             hidden="",
         ),
         id=f"p{number}",
+        role="rowgroup",
         data_verdict=result.verdict.value,
         data_rank=LOUDEST_FIRST.index(result.verdict),
         data_excess=f"{excess:.4g}",
@@ -197,3 +200,8 @@ def _row(result: Result, number: int, blocks: int) -> Markup:
         data_seconds=f"{result.cost.seconds:.4f}",
         data_codes=" ".join(codes(result)),
     )
+
+
+def _number(column: str, text: str) -> Markup:
+    """With the name of its column, for where that does not stand above it."""
+    return tag("td", text, class_="number", role="cell", data_label=column)

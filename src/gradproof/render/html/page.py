@@ -10,13 +10,13 @@ import base64
 import hashlib
 import os
 from importlib import import_module, resources
-from pathlib import Path
 
 from gradproof.errors import UsageError
 from gradproof.render.digest import digested
 from gradproof.render.html.markup import Markup, joined
 from gradproof.render.html.overview import about, filters, headline, room, strip, table
 from gradproof.render.html.program import numbers
+from gradproof.render.writing import put
 from gradproof.result import Report
 
 
@@ -49,9 +49,7 @@ def page(report: Report) -> str:
 
 def write(report: Report, path: str | os.PathLike[str]) -> None:
     """Write the page to a file."""
-    text, file = page(report), Path(path)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(text, encoding="utf-8")
+    put(page(report), path)
 
 
 def plotly_source() -> str:

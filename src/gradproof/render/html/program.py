@@ -6,7 +6,8 @@ from dataclasses import fields
 
 from gradproof.picture import Trace
 from gradproof.render.html.figures import figures, shown
-from gradproof.render.html.markup import Markup, joined, tag, text_of
+from gradproof.render.html.markup import Child, Markup, tag, text_of
+from gradproof.render.html.sheet import sheet
 from gradproof.render.html.words import analytic, badge, block_name, code, fate, numeric, shape_of, tolerances
 from gradproof.render.numbers import two_digits
 from gradproof.render.text import cost_sentence, power_sentence, share
@@ -17,6 +18,15 @@ from gradproof.settings import Settings
 LOUDEST_FIRST = tuple(reversed(Verdict))
 # More of one kind than this are counted, not shown.
 FINDINGS, ENTRIES = 12, 5
+# Names of columns; "row" is the one that names its row.
+ENTRY = (
+    ("Entry", "row"), ("Mode", ""), ("Analytic", "number"), ("Numeric", "number"), ("Tolerance", "number"),
+    ("Off by", "number"),
+)  # fmt: skip
+BLOCK = (
+    ("Verdict", ""), ("Block", "row"), ("Output", ""), ("Input", ""), ("Compared", ""), ("Digits", "number"),
+    ("Largest deviation", "number"),
+)  # fmt: skip
 COMPARED = {"entries": "", "probes": "probes of ", "pattern": "stored entries and zeros of "}
 
 
@@ -71,40 +81,23 @@ def _entries(result: Result) -> Markup | None:
     worst = [(comparison, comparison.found[0]) for comparison in loud if comparison.found]
     several = len(worst) > 1
     listed = worst[:ENTRIES] if several else rows[:ENTRIES]
-    head = ("Entry", "Mode", "Analytic", "Numeric", "Tolerance", "Off by", *(["In this block"] if several else []))
-    caption = "Where the two sides differ" + ("" if several else f": {_extent(worst[0][0])}")
-    return tag(
-        "div",
-        tag(
-            "table",
-            tag("caption", caption),
-            tag("thead", tag("tr", [tag("th", name, scope="col") for name in head])),
-            tag(
-                "tbody", [tag("tr", _entry(block, entry), _last(block) if several else None) for block, entry in listed]
-            ),
-            class_="entries",
-        ),
-        class_="scroll",
-        tabindex="0",
-        role="region",
-        aria_label="Where the two sides differ",
-    )
+    caption = "Where the two sides differ"
+    shown = caption if several else f"{caption}: {_extent(worst[0][0])}"
+    columns = (*ENTRY, ("In this block", "")) if several else ENTRY
+    return sheet(columns, [_entry(*one) for one in listed], "entries", caption, tag("caption", shown))
 
 
-def _entry(comparison: Comparison, entry: Entry) -> Markup:
+def _entry(comparison: Comparison, entry: Entry) -> list[Child]:
     order = "" if comparison.order == 1 else f", order {comparison.order}"
-    cells = (analytic(entry), numeric(entry), two_digits(entry.tolerance), f"{tolerances(entry.excess)} tolerances")
-    return joined(
-        [
-            tag("th", code(str(entry.place)), scope="row"),
-            tag("td", comparison.mode + order),
-            [tag("td", cell, class_="number") for cell in cells],
-        ]
-    )
-
-
-def _last(comparison: Comparison) -> Markup:
-    return tag("td", _extent(comparison))
+    return [
+        code(str(entry.place)),
+        comparison.mode + order,
+        analytic(entry),
+        numeric(entry),
+        two_digits(entry.tolerance),
+        f"{tolerances(entry.excess)} tolerances",
+        _extent(comparison),
+    ]
 
 
 def _extent(comparison: Comparison) -> str:
@@ -159,43 +152,26 @@ def _subject(trace: Trace) -> str:
 def _blocks(result: Result, room: int) -> Markup | None:
     if not result.comparisons:
         return None
-    head = ("Verdict", "Block", "Output", "Input", "Compared", "Digits", "Largest deviation")
     loudest_first = sorted(result.comparisons, key=lambda one: LOUDEST_FIRST.index(one.verdict))
     rest = len(loudest_first) - room
     return tag(
         "details",
         tag("summary", f"All blocks ({len(result.comparisons):,})"),
-        tag(
-            "div",
-            tag(
-                "table",
-                tag("thead", tag("tr", [tag("th", name, scope="col") for name in head])),
-                tag("tbody", [_block(one) for one in loudest_first[:room]]),
-                class_="blocks",
-            ),
-            tag("p", f"… and {rest:,} more", class_="rest") if rest > 0 else None,
-            class_="scroll",
-            tabindex="0",
-            role="region",
-            aria_label="All blocks",
-        ),
+        sheet(BLOCK, [_block(one) for one in loudest_first[:room]], "blocks", "All blocks"),
+        tag("p", f"… and {rest:,} more", class_="rest") if rest > 0 else None,
     )
 
 
-def _block(one: Comparison) -> Markup:
-    compared = f"{COMPARED[one.scope]}{one.entries:,} entries"
-    digits = f"{one.digits:.0f}" if one.digits == one.digits else ""
-    reason = f" ({one.reason})" if one.reason else ""
-    return tag(
-        "tr",
-        tag("td", badge(fate(one)), reason),
-        tag("th", code(block_name(one)), scope="row"),
-        tag("td", f"{shape_of(one.output.shape)}, {one.output.dtype}"),
-        tag("td", f"{shape_of(one.input.shape)}, {one.input.dtype}"),
-        tag("td", compared),
-        tag("td", digits, class_="number"),
-        tag("td", f"{tolerances(one.excess)} tolerances", class_="number"),
-    )
+def _block(one: Comparison) -> list[Child]:
+    return [
+        [badge(fate(one)), f" ({one.reason})" if one.reason else None],
+        code(block_name(one)),
+        f"{shape_of(one.output.shape)}, {one.output.dtype}",
+        f"{shape_of(one.input.shape)}, {one.input.dtype}",
+        f"{COMPARED[one.scope]}{one.entries:,} entries",
+        f"{one.digits:.0f}" if one.digits == one.digits else "",
+        f"{tolerances(one.excess)} tolerances",
+    ]
 
 
 def _facts(result: Result) -> Markup:

@@ -140,7 +140,9 @@
       // the same
     }
   });
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => window.gradproofPlots.redraw());
+  for (const query of ["(prefers-color-scheme: dark)", "print"]) {
+    matchMedia(query).addEventListener("change", () => window.gradproofPlots.redraw());
+  }
 
   // Copying a command.
   const copy = async (source) => {
