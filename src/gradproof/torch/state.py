@@ -1,8 +1,8 @@
 """What a module had for its parameters and buffers in a call, for the reverse passes through the graph of that call.
 
-A call of a module with other parameters leaves the module as it was. But a backward may call it again: the adjoint of an
-ODE's solver does, a layer that solves for a fixed point, a checkpoint. It must meet the tensors that forward had, or the
-parameters seem to have no gradient.
+A call of a module with other parameters leaves the module as it was. But a backward may call it again: the adjoint of
+an ODE's solver does, a layer that solves for a fixed point, a checkpoint. It must meet the tensors that forward had, or
+the parameters seem to have no gradient.
 """
 
 from __future__ import annotations

@@ -1,0 +1,46 @@
+"""What is nearly right: off at every entry, by no more than a small share of it.
+
+A solver that stops at a tolerance leaves such a thing: its result is smooth, and another function than the one that the
+author has differentiated. So does an adjoint that is solved for no better than that, or that is exact in the limit of
+small steps alone. A term that is small at this point looks the same, so that both are named.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from gradproof.result import Comparison, Finding
+from gradproof.settings import Tolerance
+
+# Of the size of an entry.
+SMALL = 0.1
+# Causes that say where the mistake comes from, or how, but not by how much the numbers are off.
+WITHOUT_SIZE = ("", "rule", "reverse-only", "forward-only", "cotangent-inexact", "tangent-inexact")
+
+
+def share_off(comparison: Comparison, tolerance: Tolerance) -> float:
+    """By how much of their size, or of their block's, the entries that were looked at are off at most."""
+    return comparison.excess * tolerance.relative
+
+
+def nearly(finding: Finding, comparison: Comparison, tolerance: Tolerance) -> Finding:
+    """The finding of a wrong block; if that is nearly right, it says so, and what that may come from."""
+    share = share_off(comparison, tolerance)
+    cause = finding.diagnosis.code if finding.diagnosis else ""
+    if finding.code != "mismatch" or cause not in WITHOUT_SIZE or not 0.0 < share <= SMALL:
+        return finding
+    digits = int(-math.log10(share))
+    agree = f"They agree to {digits} digit{'s' if digits > 1 else ''}"
+    rule = "backward" if comparison.mode == "reverse" else "the forward rule"
+    hint = (
+        f"{agree}: if the function or {rule} solves something to a tolerance, make that tighter, or pass "
+        f"tolerance={_above(share):g}; if not, look for a term that is small at this point."
+    )
+    return replace(finding, hint=hint)
+
+
+def _above(share: float) -> float:
+    """A tolerance that grants so much and some more, in one digit."""
+    step = 10.0 ** math.floor(math.log10(1.5 * share))
+    return math.ceil(1.5 * share / step) * step
