@@ -39,6 +39,14 @@ def explained(task: Task, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
     return tuple(_with(f, _nonlinear(task, f)) if f.code in NONLINEAR else f for f in findings)
 
 
+def as_exact(findings: tuple[Finding, ...], comparisons: tuple[Comparison, ...]) -> tuple[Finding, ...]:
+    """The same findings. Where all numbers agree, a rule that is linear to some digits is as exact as the solver in it:
+    whether that is exact enough cannot be told from what is not linear."""
+    if not comparisons or any(one.verdict is not Verdict.RIGHT for one in comparisons):
+        return findings
+    return tuple(replace(one, verdict=Verdict.UNDECIDED) if is_inexact(one.diagnosis) else one for one in findings)
+
+
 def mismatches(task: Task, comparisons: tuple[Comparison, ...], findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
     """One finding for each wrong block, with its cause where one explains the numbers."""
     wrong = [comparison for comparison in comparisons if comparison.verdict is Verdict.WRONG]

@@ -37,7 +37,8 @@ def nearly(finding: Finding, comparison: Comparison, tolerance: Tolerance) -> Fi
         f"{agree}: if the function or {rule} solves something to a tolerance, make that tighter, or pass "
         f"tolerance={_above(share):g}; if not, look for a term that is small at this point."
     )
-    return replace(finding, hint=hint)
+    diagnosis = finding.diagnosis and replace(finding.diagnosis, hint=hint)
+    return replace(finding, hint=hint, diagnosis=diagnosis)
 
 
 def _above(share: float) -> float:

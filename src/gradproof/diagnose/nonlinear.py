@@ -23,6 +23,8 @@ ROUNDINGS = 4.0
 TWICE = 0.004
 # What is linear to so many digits at least is so but for an iteration that ends early.
 INEXACT = 0.05
+# Smaller than all others, but no smaller than what a solver with an absolute tolerance may be asked for.
+QUIET = 2.0**-12
 # By kind of mistake, in the words of the side.
 HINTS = {
     "ignored": "Multiply by the {incoming} in {rule}; it is not always one.",
@@ -32,10 +34,11 @@ HINTS = {
     "sign": "Look for sign, or a division by the norm, of the {incoming}.",
     "power": "Look for the {incoming} being multiplied by itself.",
     "clipped": "Do not clip in {rule}: the chain rule needs every {incoming} as it is.",
-    "threshold": "Look for hardshrink, or a comparison with the size of the {incoming}: small ones count too.",
+    "threshold": "Look for hardshrink, a comparison with the size of the {incoming}, or a solver's absolute tolerance: "
+    "small ones count too.",
     "precision": "Look for a cast to a narrower format in {rule}; or pass a tolerance= that grants its rounding.",
-    "inexact": "Look for a solver in {rule} that stops at a tolerance: make it tighter, or pass a tolerance= that grants "
-    "what it leaves.",
+    "inexact": "Look for a solver in {rule} that stops at a tolerance: make it tighter, or pass a tolerance= that "
+    "grants what it leaves.",
     "joint": "Look for a condition in {rule} on several {incoming}s together.",
 }
 
@@ -62,6 +65,15 @@ class Asked:
 
     def __call__(self, vector: Array) -> Array:
         return np.array(self.side.run(self.program, vector[None])[0, self.leaf.span])
+
+    def of_nothing(self) -> Array:
+        """What it makes of zeros. A solver may refuse those, which nobody else gives it."""
+        try:
+            return self(0 * self.first)
+        except (Ended, Unsupported):
+            raise
+        except Exception:  # noqa: BLE001
+            return np.zeros(self.leaf.size)
 
     def same(self, one: Array, other: Array, times: float = 1.0) -> bool:
         """NaN is never the same."""
@@ -106,7 +118,7 @@ def _mixed(generator: np.random.Generator, size: int) -> Array:
 
 def _kind(rule: Asked) -> Found | None:
     w, letter = rule.first, rule.side.letter
-    nothing, plain, minus = rule(0 * w), rule(w), rule(-w)
+    nothing, plain, minus = rule.of_nothing(), rule(w), rule(-w)
     if minus.any() and not plain.any():  # of a few numbers all may have the sign that is dropped
         return _kind(replace(rule, first=-w))
     if nothing.any() and np.isfinite(nothing).all():  # NaN: zero divided by its own norm
@@ -204,12 +216,11 @@ def _rounded(rule: Asked) -> Found | None:
 def _inexact(rule: Asked) -> Found | None:
     """Linear to some digits: what is left has no pattern, as far as a few combinations tell."""
     w, v = rule.first, rule.second
-    one, other = rule(w), rule(v)
-    size = max(largest(one), largest(other))
-    combined = ((w + v, one + other), (w - v, one - other), (2 * w, 2 * one), (-w, -one))
-    worst = max(float(np.max(np.abs(rule(given) - expected))) for given, expected in combined)
-    if not 0 < worst <= INEXACT * size:
+    one, other, small = rule(w), rule(v), rule(-QUIET * w) / -QUIET
+    left = [one + other - rule(w + v), one - other - rule(w - v), 2 * one - rule(2 * w), one - small]
+    share = max(map(largest, left)) / max(largest(one), largest(other), 1e-300)
+    if not ROUNDINGS * form_of(rule.program).roundoff < share <= INEXACT:  # nor NaN
         return None
-    digits = max(1, int(-np.log10(worst / size)))
+    digits = int(-np.log10(share))
     few = f"{digits} digit{'s' if digits > 1 else ''}"
     return Found("inexact", f"the {rule.side.result} is linear in the {rule.side.vector} to {few} only")

@@ -181,7 +181,7 @@ def test_a_backward_that_writes_into_its_module(where: str, path: str) -> None:
     # A parameter that is overwritten is another factor of the next gradient.
     (finding,) = [one for one in wrong if not (where == "weight" and one.code == "mismatch")]
     assert (finding.code, finding.sentence) == ("impure", f"backward overwrites {path}")
-    assert float(module.weight) == 1
+    assert module.weight.item() == 1
     assert not module.get_buffer("calls").any()
     silent(Counted(""), leaf(3))
 
