@@ -14,7 +14,7 @@ from gradproof.result import Comparison, Finding
 from gradproof.settings import Tolerance
 
 # Of the size of an entry.
-SMALL = 0.1
+SMALL = 0.03
 # Causes that say where the mistake comes from, or how, but not by how much the numbers are off.
 WITHOUT_SIZE = ("", "rule", "reverse-only", "forward-only", "cotangent-inexact", "tangent-inexact")
 
