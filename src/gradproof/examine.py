@@ -179,7 +179,7 @@ def _judged(task: Task, settings: Settings, note: tuple[str, ...], own: Own) -> 
     findings += tuple(finding for finding in kept.findings if (finding.code, finding.place) not in said)
     findings = as_exact(explained(task, findings), gathered.comparisons)
     findings += mismatches(task, gathered.comparisons, findings)
-    findings += tuple(undecided(c) for c in gathered.comparisons if c.verdict is Verdict.UNDECIDED)
+    findings += tuple(undecided(c, task.tolerance) for c in gathered.comparisons if c.verdict is Verdict.UNDECIDED)
     prefix = f"order {task.order}: " if settings.order > 1 else ""
     traces: tuple[Trace, ...] = ()
     if task.detail == "plots":

@@ -124,3 +124,19 @@ def test_a_solver_that_refuses_complex_numbers_is_asked_once() -> None:
 
     gradproof.check(rough, START, derivative={"jac": lambda x: np.diag(np.cos(x))}, seed=1)
     assert seen.count("c") <= 1
+
+
+def test_noise_names_a_tolerance_that_decides() -> None:
+    def noisy(x: Array) -> Array:
+        return np.asarray(np.sin(x) + 1e-9 * np.sin(1e13 * x))
+
+    def verdict_of(sign: float, **options: float) -> Result:
+        jac = {"jac": lambda x: sign * np.diag(np.cos(x))}
+        return gradproof.check(noisy, START, derivative=jac, seed=1, **options)  # type: ignore[arg-type]
+
+    unclear = verdict_of(1.0)
+    assert unclear.verdict is Verdict.UNDECIDED
+    named = re.search(r"tighter solver tolerance\), or pass tolerance=([0-9.e-]+)\.$", unclear.findings[0].hint)
+    assert named, unclear.findings[0].hint
+    assert verdict_of(1.0, tolerance=float(named[1])).ok
+    assert verdict_of(-1.0, tolerance=float(named[1])).verdict is Verdict.WRONG

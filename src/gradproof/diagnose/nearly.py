@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from gradproof.evidence.wording import rounded_up
 from gradproof.result import Comparison, Finding
 from gradproof.settings import Tolerance
 
@@ -35,13 +36,7 @@ def nearly(finding: Finding, comparison: Comparison, tolerance: Tolerance) -> Fi
     rule = "backward" if comparison.mode == "reverse" else "the forward rule"
     hint = (
         f"{agree}: if the function or {rule} solves something to a tolerance, make that tighter, or pass "
-        f"tolerance={_above(share):g}; if not, look for a term that is small at this point."
+        f"tolerance={rounded_up(1.5 * share):g}; if not, look for a term that is small at this point."
     )
     diagnosis = finding.diagnosis and replace(finding.diagnosis, hint=hint)
     return replace(finding, hint=hint, diagnosis=diagnosis)
-
-
-def _above(share: float) -> float:
-    """A tolerance that grants so much and some more, in one digit."""
-    step = 10.0 ** math.floor(math.log10(1.5 * share))
-    return math.ceil(1.5 * share / step) * step
