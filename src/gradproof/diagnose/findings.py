@@ -70,7 +70,7 @@ def mismatches(task: Task, comparisons: tuple[Comparison, ...], findings: tuple[
             diagnosis = blamed(diagnosis, comparison, comparisons)
         said.append(_with(mismatch(comparison), diagnosis))
     findings = named(task, comparisons, tuple(said)) if said and not (unsteady or causes) else tuple(said)
-    return tuple(nearly(one, comparison, task.tolerance) for one, comparison in zip(findings, wrong, strict=True))
+    return nearly(findings, wrong, task.tolerance)
 
 
 def only_in(form: Precision, findings: tuple[Finding, ...], departures: Sequence[Departure]) -> tuple[Finding, ...]:

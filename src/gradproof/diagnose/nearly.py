@@ -8,6 +8,7 @@ small steps alone. A term that is small at this point looks the same, so that bo
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 from gradproof.evidence.wording import rounded_up
@@ -25,11 +26,18 @@ def share_off(comparison: Comparison, tolerance: Tolerance) -> float:
     return comparison.excess * tolerance.relative
 
 
-def nearly(finding: Finding, comparison: Comparison, tolerance: Tolerance) -> Finding:
-    """The finding of a wrong block; if that is nearly right, it says so, and what that may come from."""
-    share = share_off(comparison, tolerance)
+def nearly(findings: tuple[Finding, ...], wrong: Sequence[Comparison], tolerance: Tolerance) -> tuple[Finding, ...]:
+    """The findings of all wrong blocks. If every one is nearly right, they say so, and what that may come from: a
+    solver would leave as much in all of them."""
+    share = max((share_off(one, tolerance) for one in wrong), default=0.0)
+    if not 0.0 < share <= SMALL:
+        return findings
+    return tuple(_with_hint(one, comparison, share) for one, comparison in zip(findings, wrong, strict=True))
+
+
+def _with_hint(finding: Finding, comparison: Comparison, share: float) -> Finding:
     cause = finding.diagnosis.code if finding.diagnosis else ""
-    if finding.code != "mismatch" or cause not in WITHOUT_SIZE or not 0.0 < share <= SMALL:
+    if finding.code != "mismatch" or cause not in WITHOUT_SIZE:
         return finding
     digits = int(-math.log10(share))
     agree = f"They agree to {digits} digit{'s' if digits > 1 else ''}"
