@@ -15,7 +15,7 @@ from gradproof.contracts.repeatable import Repeats, Unrepeatable, check_pulls
 from gradproof.contracts.side import REVERSE
 from gradproof.contracts.suite import Kept, Reach, Terms
 from gradproof.contracts.symmetric import check_symmetric_by_probes
-from gradproof.diagnose.findings import explained, mismatches, only_in, only_rounding
+from gradproof.diagnose.findings import as_exact, explained, mismatches, only_in, only_rounding
 from gradproof.errors import BudgetSpent, Ended, Unsupported
 from gradproof.evidence import exhaustive, probes, sparse
 from gradproof.evidence.between import between_modes
@@ -177,9 +177,9 @@ def _judged(task: Task, settings: Settings, note: tuple[str, ...], own: Own) -> 
     kept = own(gathered)
     said = {(finding.code, finding.place) for finding in findings}
     findings += tuple(finding for finding in kept.findings if (finding.code, finding.place) not in said)
-    findings = explained(task, findings)
+    findings = as_exact(explained(task, findings), gathered.comparisons)
     findings += mismatches(task, gathered.comparisons, findings)
-    findings += tuple(undecided(c) for c in gathered.comparisons if c.verdict is Verdict.UNDECIDED)
+    findings += tuple(undecided(c, task.tolerance) for c in gathered.comparisons if c.verdict is Verdict.UNDECIDED)
     prefix = f"order {task.order}: " if settings.order > 1 else ""
     traces: tuple[Trace, ...] = ()
     if task.detail == "plots":

@@ -11,7 +11,8 @@ import numpy as np
 from gradproof.contracts.linear import mixed
 from gradproof.contracts.side import SIDES
 from gradproof.diagnose.exhibit import Exhibit
-from gradproof.diagnose.nonlinear import nonlinear
+from gradproof.diagnose.nearly import SMALL, nearly, share_off
+from gradproof.diagnose.nonlinear import is_inexact, nonlinear
 from gradproof.diagnose.recognise import blamed, recognise
 from gradproof.diagnose.sampled import sampled
 from gradproof.diagnose.sight import Whole
@@ -38,6 +39,14 @@ def explained(task: Task, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
     return tuple(_with(f, _nonlinear(task, f)) if f.code in NONLINEAR else f for f in findings)
 
 
+def as_exact(findings: tuple[Finding, ...], comparisons: tuple[Comparison, ...]) -> tuple[Finding, ...]:
+    """The same findings. Where all numbers agree, a rule that is linear to some digits is as exact as the solver in it:
+    whether that is exact enough cannot be told from what is not linear."""
+    if not comparisons or any(one.verdict is not Verdict.RIGHT for one in comparisons):
+        return findings
+    return tuple(replace(one, verdict=Verdict.UNDECIDED) if is_inexact(one.diagnosis) else one for one in findings)
+
+
 def mismatches(task: Task, comparisons: tuple[Comparison, ...], findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
     """One finding for each wrong block, with its cause where one explains the numbers."""
     wrong = [comparison for comparison in comparisons if comparison.verdict is Verdict.WRONG]
@@ -47,17 +56,21 @@ def mismatches(task: Task, comparisons: tuple[Comparison, ...], findings: tuple[
     wrong.sort(key=lambda comparison: comparison.unfollowed)
     for k, comparison in enumerate(wrong):
         made = comparison.input if comparison.mode == "reverse" else comparison.output
-        if (comparison.mode, made.path) in causes:
+        cause = causes.get((comparison.mode, made.path))
+        if (comparison.mode, made.path) in causes and not is_inexact(cause):
             # What is not linear makes no Jacobian: its numbers would explain nothing.
-            diagnosis = causes[comparison.mode, made.path]
+            diagnosis = cause
         elif unsteady and comparison.mode == "reverse":
             diagnosis = None  # nor do numbers that are others each time
         else:
             looked_at = k < BLOCKS and not comparison.unfollowed
             diagnosis = _diagnosis(task, comparison, comparisons) if looked_at else None
+            if diagnosis is None and share_off(comparison, task.tolerance) <= SMALL:
+                diagnosis = cause
             diagnosis = blamed(diagnosis, comparison, comparisons)
         said.append(_with(mismatch(comparison), diagnosis))
-    return named(task, comparisons, tuple(said)) if said and not (unsteady or causes) else tuple(said)
+    findings = named(task, comparisons, tuple(said)) if said and not (unsteady or causes) else tuple(said)
+    return nearly(findings, wrong, task.tolerance)
 
 
 def only_in(form: Precision, findings: tuple[Finding, ...], departures: Sequence[Departure]) -> tuple[Finding, ...]:

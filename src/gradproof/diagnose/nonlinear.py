@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gradproof.contracts.side import Side
-from gradproof.norms import rms
+from gradproof.errors import Ended, Unsupported
+from gradproof.norms import largest, rms
 from gradproof.precision import BRAIN, DOUBLE, HALF, SINGLE, form_of
 from gradproof.program import Array, Leaf, Program
 from gradproof.result import Diagnosis
@@ -20,6 +21,10 @@ DISTINCT = 4
 ROUNDINGS = 4.0
 # A cast may go by another format, and round twice: a few numbers in a thousand then are others.
 TWICE = 0.004
+# What is linear to so many digits at least is so but for an iteration that ends early.
+INEXACT = 0.05
+# Smaller than all others, but no smaller than what a solver with an absolute tolerance may be asked for.
+QUIET = 2.0**-12
 # By kind of mistake, in the words of the side.
 HINTS = {
     "ignored": "Multiply by the {incoming} in {rule}; it is not always one.",
@@ -29,8 +34,11 @@ HINTS = {
     "sign": "Look for sign, or a division by the norm, of the {incoming}.",
     "power": "Look for the {incoming} being multiplied by itself.",
     "clipped": "Do not clip in {rule}: the chain rule needs every {incoming} as it is.",
-    "threshold": "Look for hardshrink, or a comparison with the size of the {incoming}: small ones count too.",
+    "threshold": "Look for hardshrink, a comparison with the size of the {incoming}, or a solver's absolute tolerance: "
+    "small ones count too.",
     "precision": "Look for a cast to a narrower format in {rule}; or pass a tolerance= that grants its rounding.",
+    "inexact": "Look for a solver in {rule} that stops at a tolerance: make it tighter, or pass a tolerance= that "
+    "grants what it leaves.",
     "joint": "Look for a condition in {rule} on several {incoming}s together.",
 }
 
@@ -58,6 +66,15 @@ class Asked:
     def __call__(self, vector: Array) -> Array:
         return np.array(self.side.run(self.program, vector[None])[0, self.leaf.span])
 
+    def of_nothing(self) -> Array:
+        """What it makes of zeros. A solver may refuse those, which nobody else gives it."""
+        try:
+            return self(0 * self.first)
+        except (Ended, Unsupported):
+            raise
+        except Exception:  # noqa: BLE001
+            return np.zeros(self.leaf.size)
+
     def same(self, one: Array, other: Array, times: float = 1.0) -> bool:
         """NaN is never the same."""
         gap = np.max(np.abs(one - other), initial=0.0)
@@ -69,14 +86,29 @@ def nonlinear(program: Program, side: Side, leaf: Leaf, generator: np.random.Gen
     close = 1e-6 if form_of(program) is DOUBLE else 2e-2
     size = side.size(program)
     asked = Asked(program, side, leaf, _mixed(generator, size), _mixed(generator, size), close)
-    kinds: tuple[Callable[[Asked], Found | None], ...] = (_kind, _joint, _rounded)
+    kinds: tuple[Callable[[Asked], Found | None], ...] = (_kind, _joint, _rounded, _inexact)
     with np.errstate(all="ignore"):
-        found = next(filter(None, (kind(asked) for kind in kinds)), None)
+        found = next(filter(None, (_answered(kind, asked) for kind in kinds)), None)
     if found is None:
         return None
     code = found.kind if found.kind == "precision" else f"{side.vector}-{found.kind}"
     hint = HINTS[found.kind].format(incoming=side.incoming, rule=side.rule)
     return Diagnosis(code, f"on its way to {leaf.path}, {found.sentence}", 1.0, hint)
+
+
+def is_inexact(diagnosis: Diagnosis | None) -> bool:
+    """Whether it is linear but for what a solver leaves: then its numbers still make a Jacobian."""
+    return diagnosis is not None and diagnosis.code.endswith("-inexact")
+
+
+def _answered(kind: Callable[[Asked], Found | None], asked: Asked) -> Found | None:
+    """A rule may refuse what nobody gives it but we: a solver for zero, or for numbers that are far too large."""
+    try:
+        return kind(asked)
+    except (Ended, Unsupported):
+        raise
+    except Exception:  # noqa: BLE001  whatever it is, the finding stands without a cause
+        return None
 
 
 def _mixed(generator: np.random.Generator, size: int) -> Array:
@@ -86,7 +118,7 @@ def _mixed(generator: np.random.Generator, size: int) -> Array:
 
 def _kind(rule: Asked) -> Found | None:
     w, letter = rule.first, rule.side.letter
-    nothing, plain, minus = rule(0 * w), rule(w), rule(-w)
+    nothing, plain, minus = rule.of_nothing(), rule(w), rule(-w)
     if minus.any() and not plain.any():  # of a few numbers all may have the sign that is dropped
         return _kind(replace(rule, first=-w))
     if nothing.any() and np.isfinite(nothing).all():  # NaN: zero divided by its own norm
@@ -179,3 +211,16 @@ def _rounded(rule: Asked) -> Found | None:
         if (np.abs(one + other - both) <= allowed + ROUNDINGS * narrow.roundoff * rms(both)).all():
             return Found("precision", f"{what} is rounded to {narrow.name}, and linear but for that")
     return None
+
+
+def _inexact(rule: Asked) -> Found | None:
+    """Linear to some digits: what is left has no pattern, as far as a few combinations tell."""
+    w, v = rule.first, rule.second
+    one, other, small = rule(w), rule(v), rule(-QUIET * w) / -QUIET
+    left = [one + other - rule(w + v), one - other - rule(w - v), 2 * one - rule(2 * w), one - small]
+    share = max(map(largest, left)) / max(largest(one), largest(other), 1e-300)
+    if not ROUNDINGS * form_of(rule.program).roundoff < share <= INEXACT:  # nor NaN
+        return None
+    digits = int(-np.log10(share))
+    few = f"{digits} digit{'s' if digits > 1 else ''}"
+    return Found("inexact", f"the {rule.side.result} is linear in the {rule.side.vector} to {few} only")

@@ -14,7 +14,7 @@ from gradproof.precision import Precision
 from gradproof.program import Skipped, Spot
 from gradproof.reference.estimate import Kind
 from gradproof.result import Comparison, Finding, Place, Verdict
-from gradproof.settings import Settings
+from gradproof.settings import Settings, Tolerance
 
 UNDECIDED_HINTS = {
     "noise": "The function's own noise is too large; make it more exact (a tighter solver tolerance), or pass a wider "
@@ -29,6 +29,9 @@ UNDECIDED_HINTS = {
     "kink": "The function has a kink here that the steps do not resolve; move the point.",
     "budget": "Allow more calls or seconds in budget=.",
 }
+
+# A tolerance that is wider than this is no advice.
+WIDEST = 0.05
 
 # Who checks by another checker's interface has not all options.
 DROP_IN = (
@@ -155,12 +158,15 @@ def mismatch(comparison: Comparison) -> Finding:
     return Finding("mismatch", Verdict.WRONG, place, f"the {name} is wrong in {extent}; worst at {place}", hint)
 
 
-def undecided(comparison: Comparison) -> Finding:
+def undecided(comparison: Comparison, tolerance: Tolerance) -> Finding:
+    """`tolerance` is what it was judged by."""
     worst = comparison.worst
     place = worst.place if worst else Place(Spot(comparison.output.path), Spot(comparison.input.path))
     hint = UNDECIDED_HINTS.get(comparison.reason, "")
     if comparison.reason == "precision" and (needed := _needed(comparison)):
         hint = hint.replace("a wider tolerance=", f"tolerance={needed:.0e}")
+    elif comparison.reason == "noise" and 0.0 < (needed := _granting(comparison, tolerance)) <= WIDEST:
+        hint = hint.replace("a wider tolerance=", f"tolerance={needed:g}")
     if worst:
         known = f"the numeric derivative is only known to ±{worst.bar:.2g}, the tolerance is {worst.tolerance:.2g}"
     else:
@@ -171,6 +177,21 @@ def undecided(comparison: Comparison) -> Finding:
         )
     sentence = f"{place} cannot be told: {known}"
     return Finding(comparison.reason or "noise", Verdict.UNDECIDED, place, sentence, hint)
+
+
+def _granting(comparison: Comparison, tolerance: Tolerance) -> float:
+    """A relative tolerance that is wider than all bars, of entries or of sums; 0 if there is none."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        times = float(np.max(comparison.bar / comparison.tolerance))
+    return rounded_up(2.0 * times * tolerance.relative) if np.isfinite(times) else 0.0
+
+
+def rounded_up(share: float) -> float:
+    """To one digit, so that it grants no less."""
+    if not share > 0:
+        return 0.0
+    step = 10.0 ** np.floor(np.log10(share))
+    return float(f"{np.ceil(share / step) * step:.0e}")
 
 
 def _needed(comparison: Comparison) -> float:

@@ -79,7 +79,10 @@ class ComplexStep:
     def _proved(self) -> Array | None:
         """How far the two formulas are apart for each output, per displacement; None where that is too far."""
         at, along = self._point, self._displacement
-        slope = np.imag(self._values((at + 1j * TINY * along)[None])[0]) / TINY
+        first = self._values((at + 1j * TINY * along)[None])[0]
+        if not np.isfinite(first).all():  # it refuses complex numbers: a solver may be dear, and print what it thinks
+            return None
+        slope = np.imag(first) / TINY
         gap: Array | None = None
         for radius in RADII:
             mean, size = np.zeros(slope.size, dtype=complex), np.abs(self._value)

@@ -19,6 +19,7 @@ from gradproof.torch.batchrules import at_once
 from gradproof.torch.captured import put_back
 from gradproof.torch.forms import MKLDNN, Forms, Meaning
 from gradproof.torch.leaves import Layout, dtype_name
+from gradproof.torch.state import Values
 from gradproof.torch.strides import arrangement
 from gradproof.torch.subclasses import plain, widened
 from gradproof.torch.tree import Tree, flatten, rebuild
@@ -135,7 +136,9 @@ class UserCall:
             return [value.clone() for value in self._once(leaves)]
 
     def _once(self, leaves: Tensors) -> Tensors:
-        result = self._fn(*leaves) if self._direct else self._rebuilt(leaves)
+        return self._leaves_of(self._fn(*leaves)) if self._direct else self._rebuilt(leaves)
+
+    def _leaves_of(self, result: Any) -> Tensors:
         if self._outputs is None:
             self._outputs = _Outputs(result, self.forms.dense)
         return self._outputs.leaves_of(result)
@@ -174,9 +177,9 @@ class UserCall:
 
     def as_given(self, leaves: Tensors) -> Tensors:
         """The same with these very tensors for the input leaves, whatever their strides."""
-        return self._learned.leaves_of(self._with(leaves))
+        return self._with(leaves)
 
-    def _rebuilt(self, leaves: Tensors) -> Any:
+    def _rebuilt(self, leaves: Tensors) -> Tensors:
         if self.forms.by_input:
             leaves = self.forms.arguments(leaves)
         if self._arranged:
@@ -185,7 +188,7 @@ class UserCall:
                 leaves[i] = arranged(leaves[i])
         return self._with(leaves)
 
-    def _with(self, leaves: Tensors) -> Any:
+    def _with(self, leaves: Tensors) -> Tensors:
         values = self._template.copy()
         for slot in self._copied:
             values[slot] = values[slot].clone() if isinstance(values[slot], torch.Tensor) else values[slot].copy()
@@ -197,9 +200,10 @@ class UserCall:
         iterator = iter(values)
         args, kwargs = rebuild(self._tree, iterator)
         if not self._state:
-            return self._fn(*args, **kwargs)
+            return self._leaves_of(self._fn(*args, **kwargs))
         state = dict(zip(self._state, iterator, strict=True))
-        return torch.func.functional_call(self._fn, state, args, kwargs)  # type: ignore[arg-type]
+        found = self._leaves_of(torch.func.functional_call(self._fn, state, args, kwargs))  # type: ignore[arg-type]
+        return Values(found, self.modules[0], state) if torch.is_grad_enabled() else found
 
 
 class _Outputs:

@@ -12,6 +12,7 @@ from gradproof.torch.calls import Call, Tensors
 from gradproof.torch.captured import put_back
 from gradproof.torch.leaves import Layout
 from gradproof.torch.modes import reverse
+from gradproof.torch.state import Values
 from gradproof.torch.strides import with_gaps
 
 
@@ -71,9 +72,10 @@ class GradientCall:
             cotangents = self._completed(leaves[self._count :], values)
             gradients = reverse(values, points, cotangents, create_graph=outer_graph)
             coordinates = self.forms.gradients(gradients)
-        return [
+        found = [
             self.forms.zeros(i, points[i]) if gradient is None else gradient for i, gradient in enumerate(coordinates)
         ]
+        return values.followed_by(found) if isinstance(values, Values) else found
 
     def _cotangent_layout(self, i: int) -> Layout:
         """That of the outputs, but a given cotangent keeps its own dtype."""

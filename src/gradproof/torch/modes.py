@@ -14,6 +14,7 @@ from torch.autograd import forward_ad
 
 from gradproof.errors import OutputsChanged, Refused, RuleRaised, Unsupported, first_line, where
 from gradproof.torch.batchrules import Batching, ByRules, at_once_in_autograd
+from gradproof.torch.state import as_called
 from gradproof.torch.turns import duals_in_turn
 
 _TORCH = str(Path(torch.__file__).parent)
@@ -55,7 +56,10 @@ def reverse(
     kept, given = zip(*pairs, strict=True)
 
     def pull(given: Sequence[torch.Tensor]) -> Sequence[torch.Tensor | None]:
-        return gradients_of(kept, points, given, create_graph=create_graph, retain_graph=retain_graph)
+        return as_called(
+            values,
+            lambda: gradients_of(kept, points, given, create_graph=create_graph, retain_graph=retain_graph),
+        )
 
     try:
         return list(pull(given)) if batching is None else batching(pull, given)

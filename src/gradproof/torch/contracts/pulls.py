@@ -12,6 +12,7 @@ from gradproof.torch.batchrules import at_once_in_autograd
 from gradproof.torch.graph import Graph
 from gradproof.torch.modes import gradients_of
 from gradproof.torch.sparse import opened
+from gradproof.torch.state import as_called
 from gradproof.torch.subclasses import plain
 from gradproof.torch.torchprogram import TorchProgram
 
@@ -98,7 +99,7 @@ def _grad(
         values = [graph.values[i] if through is None else through(i, graph.values[i]) for i in kept]
 
     def run(given: Sequence[torch.Tensor]) -> Gradients:
-        return gradients_of(values, graph.points, given)
+        return as_called(graph.values, lambda: gradients_of(values, graph.points, given))
 
     given = [cotangents[i] for i in kept]
     return at_once_in_autograd(run, given) if batched else run(given)

@@ -20,6 +20,7 @@ from gradproof.torch.contracts.pulls import Gradients, largest, numbers, pull, p
 from gradproof.torch.contracts.watch import Watch
 from gradproof.torch.graph import Graph
 from gradproof.torch.leaves import identical
+from gradproof.torch.state import as_called
 from gradproof.torch.torchprogram import TorchProgram
 from gradproof.torch.written import is_written
 
@@ -90,6 +91,9 @@ class Subject:
             return self._watched(self.program.renewed())
 
     def _watched(self, graph: Graph) -> First:
+        return as_called(graph.values, lambda: self._watched_as_called(graph))
+
+    def _watched_as_called(self, graph: Graph) -> First:
         self.program.tally.pulls += 1
         if not self.written:
             return First(pulled(graph.values, graph.points, self.cotangents), Watch(()), [])
