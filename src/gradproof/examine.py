@@ -43,7 +43,7 @@ from gradproof.metered import Metered
 from gradproof.picture import Trace
 from gradproof.precision import SINGLE, form_of
 from gradproof.program import Array, offers_of
-from gradproof.reference.widest import Pairing, RoundsInside, widest, without_casts
+from gradproof.reference.widest import Pairing, RoundsInside, in_single, widest, without_casts
 from gradproof.result import Finding, Verdict
 from gradproof.settings import Settings
 from gradproof.tasks import shows_itself, task_of
@@ -64,19 +64,13 @@ def examine(program: Metered, settings: Settings, order: int, generator: np.rand
     def task_for(pairing: Pairing, repeats: Repeats) -> Task:
         return task_of(pairing.program, pairing.reference, repeats, settings, order, generator)
 
-    @cache
-    def rounds_inside() -> None:
-        """What is cast to a narrower format inside moves in stairs, which leave doubts that are gone without that."""
-        other = without_casts(program, generator)
-        if other is not None and not refused(task_for(other, repeats)):
-            raise RoundsInside(other)
-
     try:
         if not shows_itself(program):
             repeats.ask()
         try:
             pairing = widest(program, generator, draws=settings.randomness == "reseed")
-            doubted = repeats if pairing.casts == "left out" else repeats.leading_to(rounds_inside)
+            turn = cache(partial(_turn_inside, program, pairing, partial(task_for, repeats=repeats)))
+            doubted = repeats if pairing.casts == "left out" else repeats.leading_to(turn)
             judged = _in_its_formats(task_for(pairing, doubted), settings, pairing.note)
             if judged.verdict is not Verdict.RIGHT and doubted is not repeats:
                 doubted.ask()  # the numbers of its own format may be what is off
@@ -88,6 +82,18 @@ def examine(program: Metered, settings: Settings, order: int, generator: np.rand
     except BudgetSpent as spent:
         return Examined(findings=(budget_spent(str(spent)),), notes=program.notes)
     return judged
+
+
+def _turn_inside(program: Metered, pairing: Pairing, task_for: Callable[[Pairing], Task]) -> None:
+    """What is cast to a narrower format inside moves in stairs, which leave doubts that are gone without that; or, where
+    nobody can do without, in a kernel, at the numbers of that format alone."""
+    first = task_for(pairing)
+    other = without_casts(program, first.generator)
+    if other is not None and refused(task_for(other)):
+        other = None
+    found = in_single(other or pairing, first.generator) or other
+    if found is not None:
+        raise RoundsInside(found)
 
 
 def _in_its_formats(task: Task, settings: Settings, note: tuple[str, ...]) -> Examined:

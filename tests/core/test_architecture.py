@@ -39,6 +39,7 @@ LAYERS = (
         "bounds",
         "spaces",
         "wrapped",
+        "narrowed",
         "unrounded",
         "quiet",
     ),

@@ -10,9 +10,11 @@ import numpy as np
 from gradproof import precision
 from gradproof.errors import Ended, Unsupported
 from gradproof.metered import Metered
+from gradproof.narrowed import Narrowed
 from gradproof.norms import largest, rms
-from gradproof.precision import DOUBLE, Precision, form_of
+from gradproof.precision import DOUBLE, SINGLE, Precision, form_of
 from gradproof.program import Array, Leaf
+from gradproof.reference.inside import computes_in_single
 from gradproof.reference.rounding import Pair, excess, extent, neighbours, off
 from gradproof.reference.steps import coordinate_steps, signed
 
@@ -81,6 +83,19 @@ def without_casts(program: Metered, generator: np.random.Generator) -> Pairing |
         return None
     note = f"the rule is judged in float64, without casts inside, and its numbers in {form.name} against those"
     return Pairing(native, wide, (note,), "left out")
+
+
+def in_single(pairing: Pairing, generator: np.random.Generator) -> Pairing | None:
+    """The same where the reference is one of float32, though its arguments are float64; None where it is not."""
+    program, wide = pairing.program, pairing.reference
+    if not computes_in_single(wide, generator):
+        return None
+    note = ("the function computes in float32 inside, and so does the numeric side",)
+    narrow = wide.around(Narrowed)
+    form = form_of(program)
+    if form is DOUBLE:
+        return Pairing(narrow, narrow, note, pairing.casts)
+    return Pairing(program, program if form is SINGLE else narrow, note, pairing.casts)
 
 
 def _another(

@@ -1,0 +1,68 @@
+"""Whether a function of float64 computes in float32 inside, where nobody sees it: in a kernel.
+
+Rounding inside makes noise, but noise alone does not say so: a solver that stops at a tolerance has it too, and is
+judged by more digits than float32 has. What a kernel does shows exactly. An argument that is cast when it is loaded may
+move by less than half a spacing of float32, and nothing changes at all; a result that is computed in float32 is a
+number of float32, wherever the arguments are.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gradproof.metered import Metered
+from gradproof.precision import DOUBLE, SINGLE, form_of
+from gradproof.program import Array
+from gradproof.reference.steps import signed
+
+# In spacings of float32: by less than half of one, and by two of these lengths, which is more.
+SHORT = 0.4
+# By so many, everything has moved.
+FAR = 8.0
+# By how much of its steps the value of such a function turns within these; a smooth one goes straight.
+TURNS = 0.1
+# Arguments that are asked one by one; the others together.
+ONE_BY_ONE = 7
+
+
+def computes_in_single(program: Metered, generator: np.random.Generator) -> bool:
+    """Of a function of float64: two or three evaluations where it is smooth."""
+    if form_of(program) is not DOUBLE or not np.isfinite(program.value).all():
+        return False
+    point = SINGLE.round(program.point)
+    spacing = np.ldexp(1.0, np.frexp(point)[1] - SINGLE.bits) * (point != 0)
+    at_point = program.value[None] if np.array_equal(point, program.point) else program.values(point[None].copy())
+    line = np.vstack([at_point, program.values(point + SHORT * np.array([[1.0], [2.0]]) * spacing)])
+    if not np.isfinite(line).all() or not _turns(line):
+        return False
+    return _stores(program, point, spacing, generator) or _loads(program, line[0], point, spacing)
+
+
+def _turns(line: Array) -> bool:
+    steps = np.diff(line, axis=0)
+    return bool((np.abs(steps[1] - steps[0]) > TURNS * np.abs(steps).sum(axis=0)).any())
+
+
+def _stores(program: Metered, point: Array, spacing: Array, generator: np.random.Generator) -> bool:
+    """Whether an output is of float32, at two points that are not, and moves between them."""
+    moves = np.stack([signed(generator, point.size), signed(generator, point.size)])
+    first, second = program.values(point + FAR * np.pi * moves * spacing)
+    return any(
+        bool((first[leaf.span] != second[leaf.span]).any())
+        and all(np.array_equal(SINGLE.round(one[leaf.span]), one[leaf.span]) for one in (first, second))
+        for leaf in program.outputs
+    )
+
+
+def _loads(program: Metered, value: Array, point: Array, spacing: Array) -> bool:
+    """Whether an argument is read as float32: what moves it by less than a rounding changes nothing, what moves it by
+    more does."""
+    starts = [leaf.start for leaf in program.inputs][: ONE_BY_ONE + 1]
+    parts = [slice(*ends) for ends in zip(starts, [*starts[1:], point.size], strict=True)]
+    for part in parts:
+        points = np.repeat(point[None], 2, axis=0)
+        points[:, part] += np.array([[SHORT], [FAR]]) * spacing[part]
+        near, far = program.values(points)
+        if np.array_equal(near, value) and not np.array_equal(far, value):
+            return True
+    return False
