@@ -50,7 +50,7 @@ LAYERS = (
     ("agreement",),
     ("contracts",),
     ("evidence",),
-    ("diagnose", "audit", "examined", "tasks"),
+    ("diagnose", "audit", "examined", "tasks", "gathering"),
     ("examine", "adapters", "recording"),
     ("linearize",),
     ("surrogate",),

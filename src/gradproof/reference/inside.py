@@ -26,16 +26,15 @@ ONE_BY_ONE = 7
 
 
 def computes_in_single(program: Metered, generator: np.random.Generator) -> bool:
-    """Of a function of float64: two or three evaluations where it is smooth."""
+    """Of a function of float64: two evaluations where it is smooth."""
     if form_of(program) is not DOUBLE or not np.isfinite(program.value).all():
         return False
     point = SINGLE.round(program.point)
     spacing = np.ldexp(1.0, np.frexp(point)[1] - SINGLE.bits) * (point != 0)
-    at_point = program.value[None] if np.array_equal(point, program.point) else program.values(point[None].copy())
-    line = np.vstack([at_point, program.values(point + SHORT * np.array([[1.0], [2.0]]) * spacing)])
+    line = np.vstack([program.value, program.values(program.point + SHORT * np.array([[1.0], [2.0]]) * spacing)])
     if not np.isfinite(line).all() or not _turns(line):
         return False
-    return _stores(program, point, spacing, generator) or _loads(program, line[0], point, spacing)
+    return _stores(program, point, spacing, generator) or _loads(program, point, spacing)
 
 
 def _turns(line: Array) -> bool:
@@ -54,15 +53,15 @@ def _stores(program: Metered, point: Array, spacing: Array, generator: np.random
     )
 
 
-def _loads(program: Metered, value: Array, point: Array, spacing: Array) -> bool:
+def _loads(program: Metered, point: Array, spacing: Array) -> bool:
     """Whether an argument is read as float32: what moves it by less than a rounding changes nothing, what moves it by
     more does."""
     starts = [leaf.start for leaf in program.inputs][: ONE_BY_ONE + 1]
     parts = [slice(*ends) for ends in zip(starts, [*starts[1:], point.size], strict=True)]
     for part in parts:
-        points = np.repeat(point[None], 2, axis=0)
-        points[:, part] += np.array([[SHORT], [FAR]]) * spacing[part]
-        near, far = program.values(points)
-        if np.array_equal(near, value) and not np.array_equal(far, value):
+        points = np.repeat(point[None], 3, axis=0)
+        points[:, part] += np.array([[0.0], [SHORT], [FAR]]) * spacing[part]
+        here, near, far = program.values(points)
+        if np.array_equal(near, here) and not np.array_equal(far, here):
             return True
     return False
