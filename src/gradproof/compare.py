@@ -140,7 +140,7 @@ def _compared(
     if different is not None:
         return (), (different,)
     try:
-        triple = Triple(judged, plain, plain.widened())
+        triple = Triple(judged, plain, _in_double(plain))
     except Unsupported as reason:
         sentence = f"{plain.name} is no reference: {reason}"
         hint = (
@@ -155,6 +155,14 @@ def _compared(
         missing = (unsupported("reverse mode", str(reason), Verdict.RIGHT),)
     findings = tuple(_finding(one, triple) for one in found if one.verdict is Verdict.WRONG)
     return tuple(found), findings + missing
+
+
+def _in_double(plain: Program) -> Program:
+    """Raises Unsupported where it does not run in float64: float32 is no truth, though it may do for a check."""
+    exact = plain.widened()
+    if exact is not plain and form_of(exact) is not DOUBLE:
+        raise Unsupported("it does not run in float64")
+    return exact
 
 
 def _other_structure(judged: Program, plain: Program) -> Finding | None:

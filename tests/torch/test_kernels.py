@@ -225,3 +225,44 @@ def test_a_smooth_function_is_asked_twice_at_most() -> None:
     result = gradproof.check(Cube.apply, torch.linspace(1, 2, 5, dtype=torch.float64), seed=0)
     assert result.verdict is Verdict.WRONG
     assert INSIDE not in result.notes
+
+
+def for_narrow(tensor: Tensor) -> Tensor:
+    if tensor.dtype is torch.float64:
+        raise TypeError("no kernel for float64")
+    return loaded(tensor)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_that_refuses_float64_is_judged_in_float32(dtype: torch.dtype) -> None:
+    for rows in (3, 60):
+        arguments = drawn(dtype, 0, (rows, 9), (9,))
+        result = gradproof.check(kernel(layer_norm, right, for_narrow), arguments, seed=0)
+        assert result.ok, result
+        assert any("judged in float32 (it does not run in float64)" in note for note in result.notes)
+        result = gradproof.check(kernel(layer_norm, mean_of_rows, for_narrow), arguments, seed=0)
+        assert result.verdict is Verdict.WRONG
+        assert {one.place.input.path for one in result.wrong if one.place.input} == {"args[1]"}
+
+
+def test_a_plain_version_that_refuses_float64_is_still_no_reference() -> None:
+    arguments = drawn(torch.bfloat16, 0, (3, 9), (9,))
+    plain = kernel(layer_norm, right, for_narrow)
+    result = gradproof.compare(kernel(layer_norm, right), plain, arguments, seed=0)
+    assert result.findings[0].code == "no-reference"
+
+
+def test_compare_grants_float32_some_roundings() -> None:
+    """Another formula of the same function, both of float32; and a constant with a wrong digit."""
+
+    def geglu(a: Tensor, b: Tensor, cubed: float = 0.044715) -> Tensor:
+        return 0.5 * a * (1 + (2 * torch.sigmoid(2 * (2 / torch.pi) ** 0.5 * (a + cubed * a * a * a)) - 1)) * b
+
+    def plain(a: Tensor, b: Tensor) -> Tensor:
+        return torch.nn.functional.gelu(a, approximate="tanh") * b
+
+    for seed in range(8):
+        arguments = drawn(torch.float32, seed, (3, 11), (3, 11))
+        assert gradproof.compare(geglu, plain, arguments, seed=seed).ok, f"seed {seed}"
+        result = gradproof.compare(lambda a, b: geglu(a, b, 0.0447), plain, arguments, seed=seed)
+        assert result.verdict is Verdict.WRONG, f"seed {seed}"

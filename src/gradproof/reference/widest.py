@@ -65,8 +65,11 @@ def widest(program: Metered, generator: np.random.Generator, *, draws: bool = Fa
         return smooth or Pairing(program, program, (f"{alone}: the arguments are float64 already",))
     other = _another(program, wide, form, generator, draws=draws)
     if other is not None:
-        return Pairing(program, program, (f"{alone}: {other.path} is another number in float64",))
-    return Pairing(program, wide, (f"the rule is judged in float64, and its numbers in {form.name} against those",))
+        return Pairing(program, program, (f"{alone}: {other.path} is another number in {form_of(wide).name}",))
+    wider = form_of(wide)
+    alone = "" if wider is DOUBLE else " (it does not run in float64)"
+    note = f"the rule is judged in {wider.name}{alone}, and its numbers in {form.name} against those"
+    return Pairing(program, wide, (note,))
 
 
 def without_casts(program: Metered, generator: np.random.Generator) -> Pairing | None:
