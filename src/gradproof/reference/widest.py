@@ -65,11 +65,20 @@ def widest(program: Metered, generator: np.random.Generator, *, draws: bool = Fa
         return smooth or Pairing(program, program, (f"{alone}: the arguments are float64 already",))
     other = _another(program, wide, form, generator, draws=draws)
     if other is not None:
-        return Pairing(program, program, (f"{alone}: {other.path} is another number in {form_of(wide).name}",))
+        return Pairing(program, program, (f"{alone}: {_told_apart(program, wide, other)}",))
     wider = form_of(wide)
     alone = "" if wider is DOUBLE else " (it does not run in float64)"
     note = f"the rule is judged in {wider.name}{alone}, and its numbers in {form.name} against those"
     return Pairing(program, wide, (note,))
+
+
+def _told_apart(program: Metered, wide: Metered, leaf: Leaf) -> str:
+    """Where the output is furthest from what it is in the wider format: one of them may be garbage."""
+    ours, theirs = program.value[leaf.span], wide.value[leaf.span]
+    with np.errstate(invalid="ignore"):
+        worst = int(np.argmax(np.nan_to_num(np.abs(ours - theirs), nan=np.inf)))
+    spot = leaf.spot(leaf.start + worst)
+    return f"{spot} is another number in {form_of(wide).name} ({theirs[worst]:.3g}, not {ours[worst]:.3g})"
 
 
 def without_casts(program: Metered, generator: np.random.Generator) -> Pairing | None:
