@@ -1,19 +1,26 @@
-"""Whether a function of float64 computes in float32 inside, where nobody sees it: in a kernel.
+"""Functions of float64 that compute in float32 inside, where nobody sees it, as kernels do: which they are, and the
+same as functions of float32.
 
 Rounding inside makes noise, but noise alone does not say so: a solver that stops at a tolerance has it too, and is
 judged by more digits than float32 has. What a kernel does shows exactly. An argument that is cast when it is loaded may
 move by less than half a spacing of float32, and nothing changes at all; a result that is computed in float32 is a
 number of float32, wherever the arguments are.
+
+Small steps of such a function are stairs. But between numbers of float32, and with the noise of float32, it is as good
+as any of that format.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from gradproof.metered import Metered
 from gradproof.precision import DOUBLE, SINGLE, form_of
-from gradproof.program import Array
+from gradproof.program import Array, Leaf, Offers, Program, alone_of, draws_of, offers_of, read_only
 from gradproof.reference.steps import signed
+from gradproof.wrapped import Wrapped
 
 # In spacings of float32: by less than half of one, and by two of these lengths, which is more.
 SHORT = 0.4
@@ -23,6 +30,8 @@ FAR = 8.0
 TURNS = 0.1
 # Arguments that are asked one by one; the others together.
 ONE_BY_ONE = 7
+
+DTYPES = {"float64": "float32", "complex128": "complex64"}
 
 
 def computes_in_single(program: Metered, generator: np.random.Generator) -> bool:
@@ -65,3 +74,68 @@ def _loads(program: Metered, point: Array, spacing: Array) -> bool:
         if np.array_equal(near, here) and not np.array_equal(far, here):
             return True
     return False
+
+
+@dataclass(frozen=True, slots=True)
+class Narrowed(Wrapped):
+    """Passes everything on to `inner`, but evaluates it at numbers of float32 alone. Its rule is asked where the user
+    asks it: at the point itself, which is a rounding away."""
+
+    @property
+    def inputs(self) -> tuple[Leaf, ...]:
+        return tuple(map(_narrow, self.inner.inputs))
+
+    @property
+    def outputs(self) -> tuple[Leaf, ...]:
+        return tuple(map(_narrow, self.inner.outputs))
+
+    @property
+    def point(self) -> Array:
+        return read_only(SINGLE.round(self.inner.point))
+
+    @property
+    def value(self) -> Array:
+        return self.inner.value
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return self.inner.notes
+
+    @property
+    def batched(self) -> bool:
+        return self.inner.batched
+
+    @property
+    def alone(self) -> int:
+        return alone_of(self.inner)
+
+    @property
+    def draws(self) -> bool:
+        return draws_of(self.inner)
+
+    @property
+    def offers(self) -> Offers:
+        """A cast knows nothing of complex steps."""
+        return replace(offers_of(self.inner), complex_values=None)
+
+    def values(self, points: Array) -> Array:
+        return self.inner.values(SINGLE.round(points))
+
+    def pull(self, cotangents: Array) -> Array:
+        return self.inner.pull(cotangents)
+
+    def push(self, tangents: Array) -> Array:
+        return self.inner.push(tangents)
+
+    def repeated_value(self) -> Array:
+        return self.inner.repeated_value()
+
+    def gradient(self, cotangent: Array) -> Program:
+        return Narrowed(self.inner.gradient(cotangent))
+
+    def widened(self) -> Program:
+        return self
+
+
+def _narrow(leaf: Leaf) -> Leaf:
+    return replace(leaf, dtype=DTYPES.get(leaf.dtype, leaf.dtype))

@@ -10,11 +10,10 @@ import numpy as np
 from gradproof import precision
 from gradproof.errors import Ended, Unsupported
 from gradproof.metered import Metered
-from gradproof.narrowed import Narrowed
 from gradproof.norms import largest, rms
 from gradproof.precision import DOUBLE, SINGLE, Precision, form_of
 from gradproof.program import Array, Leaf
-from gradproof.reference.inside import computes_in_single
+from gradproof.reference.inside import Narrowed, computes_in_single
 from gradproof.reference.rounding import Pair, excess, extent, neighbours, off
 from gradproof.reference.steps import coordinate_steps, signed
 
