@@ -39,6 +39,18 @@ UNDERFLOW = float(np.finfo(np.float64).tiny)
 
 
 def tolerance_for(settings: Settings, program: Program, reference: Program) -> Tolerance:
+    """For derivatives of the program against differences of the reference."""
+    found = tolerance_of_rule(settings, program)
+    coarsest = precision.form_of(program)
+    if settings.tolerance is None and coarsest is precision.SINGLE is precision.form_of(reference):
+        root = float(np.sqrt(coarsest.roundoff))
+        relative = max(found.relative, DIFFERENCES * root)
+        return Tolerance(relative=relative, absolute=found.absolute, block=OF_BLOCK * root)
+    return found
+
+
+def tolerance_of_rule(settings: Settings, program: Program) -> Tolerance:
+    """For derivatives of the program against others that no differences are needed for."""
     if settings.tolerance is not None:
         return settings.tolerance
     coarsest = precision.form_of(program)
@@ -49,9 +61,6 @@ def tolerance_for(settings: Settings, program: Program, reference: Program) -> T
     absolute += 2.0 * coarsest.smallest  # what is too small for the format is zero there, or nearly so
     terms = max(program.point.size, program.value.size, 2)
     relative = coarsest.roundings * coarsest.roundoff * (1.0 + np.log2(terms) / 8.0)
-    if coarsest is precision.SINGLE is precision.form_of(reference):
-        root = float(np.sqrt(coarsest.roundoff))
-        return Tolerance(relative=max(relative, DIFFERENCES * root), absolute=absolute, block=OF_BLOCK * root)
     return Tolerance(relative=relative, absolute=absolute)
 
 

@@ -21,14 +21,16 @@ from gradproof.errors import NoDerivative, Unsupported, UsageError
 from gradproof.evidence.gathered import restricted
 from gradproof.evidence.wording import unsupported
 from gradproof.norms import largest, rms
-from gradproof.precision import DOUBLE, Precision, form_of, of
+from gradproof.precision import DOUBLE, SINGLE, Precision, form_of, of
 from gradproof.program import Array, Leaf, Program, Spot
 from gradproof.reference.steps import signed
 from gradproof.result import Comparison, Cost, Entry, Finding, Place, Result, Table, Verdict, worst_of
 from gradproof.settings import Settings
 
-# Where the yardstick happens to be exact, `fn` may still round: so many times, and typically so many times.
+# Where the yardstick happens to be exact, `fn` may still round: so many times, and typically so many times. In float32
+# kernels round all the way, and each in its own order; what they compute in a narrower format is off by far more.
 ROUNDINGS, TYPICAL_ROUNDINGS = 4.0, 1.0
+IN_SINGLE = 16.0
 # How many wrong entries of a leaf are named, worst first.
 NAMED = 8
 
@@ -47,7 +49,11 @@ class Triple:
 
     def roundings(self, least: float) -> float:
         """Relative to the size of the numbers. In float64 there is nothing wider, and no yardstick."""
-        return (DOUBLE.roundings if self.form is DOUBLE else least) * self.form.roundoff
+        if self.form is DOUBLE:
+            least = DOUBLE.roundings
+        elif self.form is SINGLE:
+            least *= IN_SINGLE
+        return least * self.form.roundoff
 
 
 def compare(
@@ -134,7 +140,7 @@ def _compared(
     if different is not None:
         return (), (different,)
     try:
-        triple = Triple(judged, plain, plain.widened())
+        triple = Triple(judged, plain, _in_double(plain))
     except Unsupported as reason:
         sentence = f"{plain.name} is no reference: {reason}"
         hint = (
@@ -149,6 +155,14 @@ def _compared(
         missing = (unsupported("reverse mode", str(reason), Verdict.RIGHT),)
     findings = tuple(_finding(one, triple) for one in found if one.verdict is Verdict.WRONG)
     return tuple(found), findings + missing
+
+
+def _in_double(plain: Program) -> Program:
+    """Raises Unsupported where it does not run in float64: float32 is no truth, though it may do for a check."""
+    exact = plain.widened()
+    if exact is not plain and form_of(exact) is not DOUBLE:
+        raise Unsupported("it does not run in float64")
+    return exact
 
 
 def _other_structure(judged: Program, plain: Program) -> Finding | None:

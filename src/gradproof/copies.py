@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from gradproof.errors import Unsupported, first_line
+from gradproof.precision import DOUBLE, Precision, of
 from gradproof.program import Leaf
 
 
@@ -20,12 +21,13 @@ def unsupported_in_double() -> Iterator[None]:
         raise Unsupported(f"does not run in float64: {type(error).__name__}: {first_line(error)}") from error
 
 
-def refuse_others(outputs: Sequence[Leaf], wide: Sequence[Leaf]) -> None:
-    """A function that returns something else for float64 arguments is another function."""
+def refuse_others(outputs: Sequence[Leaf], wide: Sequence[Leaf], form: Precision = DOUBLE) -> None:
+    """A function that returns something else for arguments of a wider format is another function."""
+    when = f"when all arguments are {form.name}"
     for leaf, wider in zip(outputs, wide, strict=False):
-        if wider.dtype not in ("float64", "complex128"):
-            raise Unsupported(f"{wider.path} stays {wider.dtype} when all arguments are float64")
+        if of(wider.dtype).bits < form.bits:
+            raise Unsupported(f"{wider.path} stays {wider.dtype} {when}")
         if (leaf.path, leaf.shape, leaf.is_complex) != (wider.path, wider.shape, wider.is_complex):
-            raise Unsupported(f"{leaf.path} is another kind of output when all arguments are float64")
+            raise Unsupported(f"{leaf.path} is another kind of output {when}")
     if len(wide) != len(outputs):
-        raise Unsupported("there are other outputs when all arguments are float64")
+        raise Unsupported(f"there are other outputs {when}")

@@ -9,26 +9,16 @@ from functools import cache, partial
 import numpy as np
 
 from gradproof.adapters import suite_of
-from gradproof.agreement import tolerance_for
-from gradproof.contracts.adjoint import check_adjoint
+from gradproof.agreement import tolerance_for, tolerance_of_rule
 from gradproof.contracts.repeatable import Repeats, Unrepeatable, check_pulls
-from gradproof.contracts.side import REVERSE
 from gradproof.contracts.suite import Kept, Reach, Terms
-from gradproof.contracts.symmetric import check_symmetric_by_probes
 from gradproof.diagnose.findings import as_exact, explained, mismatches, only_in, only_rounding
 from gradproof.errors import BudgetSpent, Ended, Unsupported
-from gradproof.evidence import exhaustive, probes, sparse
-from gradproof.evidence.between import between_modes
-from gradproof.evidence.crosswise import gather_crosswise
-from gradproof.evidence.forward import columns
 from gradproof.evidence.gathered import Gathered, Task
-from gradproof.evidence.measure import draw, measure
 from gradproof.evidence.nans import not_finite
 from gradproof.evidence.native import departures, lacking, refused
-from gradproof.evidence.plan import PROBES, Plan, plans
-from gradproof.evidence.sums import Sums, held_to_digits, modes, pulls, pushes
+from gradproof.evidence.plan import plans
 from gradproof.evidence.trace import trace
-from gradproof.evidence.units import units
 from gradproof.evidence.wording import (
     budget_spent,
     departs,
@@ -39,12 +29,13 @@ from gradproof.evidence.wording import (
     unsupported,
 )
 from gradproof.examined import Examined
+from gradproof.gathering import evidence_of
 from gradproof.metered import Metered
 from gradproof.picture import Trace
 from gradproof.precision import SINGLE, form_of
-from gradproof.program import Array, offers_of
-from gradproof.reference.widest import Pairing, RoundsInside, widest, without_casts
-from gradproof.result import Finding, Verdict
+from gradproof.program import offers_of
+from gradproof.reference.widest import Pairing, RoundsInside, in_single, widest, without_casts
+from gradproof.result import Verdict
 from gradproof.settings import Settings
 from gradproof.tasks import shows_itself, task_of
 
@@ -64,19 +55,13 @@ def examine(program: Metered, settings: Settings, order: int, generator: np.rand
     def task_for(pairing: Pairing, repeats: Repeats) -> Task:
         return task_of(pairing.program, pairing.reference, repeats, settings, order, generator)
 
-    @cache
-    def rounds_inside() -> None:
-        """What is cast to a narrower format inside moves in stairs, which leave doubts that are gone without that."""
-        other = without_casts(program, generator)
-        if other is not None and not refused(task_for(other, repeats)):
-            raise RoundsInside(other)
-
     try:
         if not shows_itself(program):
             repeats.ask()
         try:
             pairing = widest(program, generator, draws=settings.randomness == "reseed")
-            doubted = repeats if pairing.casts == "left out" else repeats.leading_to(rounds_inside)
+            turn = cache(partial(_turn_inside, program, pairing, partial(task_for, repeats=repeats)))
+            doubted = repeats if pairing.casts == "left out" else repeats.leading_to(turn)
             judged = _in_its_formats(task_for(pairing, doubted), settings, pairing.note)
             if judged.verdict is not Verdict.RIGHT and doubted is not repeats:
                 doubted.ask()  # the numbers of its own format may be what is off
@@ -88,6 +73,18 @@ def examine(program: Metered, settings: Settings, order: int, generator: np.rand
     except BudgetSpent as spent:
         return Examined(findings=(budget_spent(str(spent)),), notes=program.notes)
     return judged
+
+
+def _turn_inside(program: Metered, pairing: Pairing, task_for: Callable[[Pairing], Task]) -> None:
+    """What is cast to a narrower format inside moves in stairs, which leave doubts that are gone without that; or at
+    the numbers of that format alone, where nobody can do without: in a kernel."""
+    first = task_for(pairing)
+    other = without_casts(program, first.generator)
+    if other is not None and refused(task_for(other)):
+        other = None
+    found = in_single(other or pairing, first.generator) or other
+    if found is not None:
+        raise RoundsInside(found)
 
 
 def _in_its_formats(task: Task, settings: Settings, note: tuple[str, ...]) -> Examined:
@@ -117,10 +114,11 @@ def _judged_in_both(task: Task, settings: Settings, note: tuple[str, ...], own: 
     """Below double precision: the rule in float64, then its own numbers, which count where they differ from those."""
     tolerance = tolerance_for(settings, task.reference, task.reference)
     repeats = task.repeats.of(task.reference)  # what a narrow format rounds away may be a doubt here
-    wide = replace(task, program=task.reference, tolerance=tolerance, repeats=repeats, role="copy")
+    linear = tolerance_of_rule(settings, task.reference)
+    wide = replace(task, program=task.reference, tolerance=tolerance, linear=linear, repeats=repeats, role="copy")
     rule = _judged(wide, settings, note, lambda _: Kept())
     form = form_of(task.program)
-    found = departures(task, plans(task.program, settings)[-1].probes, rule.jacobians)
+    found = departures(task, plans(task.program, task.reference, settings)[-1].probes, rule.jacobians)
     beyond = [one for one in found if one.steady or one.scattered]
     remarks = tuple(overflow(one, form) for one in found if one.overflow)
     # What is not known to the digits of float64, or rounded there, may be right to those of the format.
@@ -161,9 +159,9 @@ def _judged(task: Task, settings: Settings, note: tuple[str, ...], own: Own) -> 
     program = task.program
     gathered: Gathered | None = None
     reason = ""
-    for plan in plans(program, settings):
+    for plan in plans(program, task.reference, settings):
         try:
-            gathered = _gathered(task, plan, settings)
+            gathered = evidence_of(task, plan, settings)
             reason = gathered.manner or plan.reason
         except BudgetSpent as spent:
             if gathered is None:
@@ -218,77 +216,3 @@ def _own_contracts(task: Task, program: Metered, settings: Settings, gathered: G
     except (BudgetSpent, Unsupported) as missing:
         return Kept(notes=(f"contracts left out: {missing}",))
     return Kept()
-
-
-def _gathered(task: Task, plan: Plan, settings: Settings) -> Gathered:
-    if plan.grouping is None:
-        return _exhaustive(task, settings) if plan.probes == 0 else _probe(task, plan, settings)
-    # The author's own matrix is looked at as such; other modes, if any, by probes.
-    others = tuple(mode for mode in task.modes if mode != sparse.MODE)
-    gathered = sparse.gather(task, plan.grouping, ())
-    if not others:
-        return gathered
-    further = _probe(replace(task, modes=others), replace(plan, probes=PROBES), settings)
-    return Gathered(
-        gathered.comparisons + further.comparisons,
-        gathered.findings + further.findings,
-        further.power or gathered.power,
-    )
-
-
-def _exhaustive(task: Task, settings: Settings) -> Gathered:
-    """All rows by reverse mode and all columns by forward mode, whichever exist; then the numeric side."""
-    if task.detail == "verdict":
-        crosswise = gather_crosswise(task)
-        if crosswise is not None:
-            return crosswise
-    analytic: dict[str, Array] = {}
-    findings: tuple[Finding, ...] = ()
-    for mode in task.modes:
-        try:
-            found = units(task, REVERSE) if mode == "reverse" else columns(task, analytic.get("reverse"))
-            analytic[mode] = found.jacobian
-            findings += found.findings
-        except Unsupported as missing:
-            findings += (missing_mode(mode, missing, settings),)
-    gathered = exhaustive.gather(task, analytic, findings)
-    between = between_modes(task, analytic, gathered)
-    return gathered.with_findings(between) if between else gathered
-
-
-def _probe(task: Task, plan: Plan, settings: Settings) -> Gathered:
-    """A few signed probes of all leaves at once."""
-    drawn = [draw(task) for _ in range(plan.probes)]
-    flat = [part for parts in drawn for part in parts]
-    findings: tuple[Finding, ...] = ()
-    repeated = False
-    analytic: list[list[dict[str, Sums]]] = [[{} for _ in parts] for parts in drawn]
-    for mode in task.modes:
-        try:
-            if mode == "reverse":
-                pulled = pulls(task, flat)
-                sums, repeated = pulled.sums, pulled.repeated
-                findings += pulled.findings
-            else:
-                sums, found = pushes(task, flat)
-                findings += found
-        except Unsupported as missing:
-            findings += (missing_mode(mode, missing, settings),)
-            continue
-        for one, its in zip((side for parts in analytic for side in parts), sums, strict=True):
-            one[mode] = its
-    if not analytic[0][0] or any(finding.verdict is Verdict.WRONG for finding in findings):
-        # A backward that is not even linear has no Jacobian to look for entries in.
-        return Gathered((), findings, None)
-    gathered = probes.gather(task, measure(task, drawn, analytic))
-    if "linear" in task.contracts and any(one.unlocated for one in gathered.comparisons):
-        nonlinear = held_to_digits(task, flat[0], {one.mode for one in gathered.comparisons if one.unlocated})
-        if nonlinear:
-            return Gathered((), findings + nonlinear, None)
-    if gathered.plainly_right:
-        sides = [side for parts in analytic for side in parts]
-        if "adjoint" in task.contracts and len(sides[0]) == 2:
-            findings += check_adjoint(task.program, modes(task, flat, sides), gathered.comparisons, task.tolerance)
-        if "symmetric" in task.contracts and task.order > 1 and "reverse" in sides[0]:
-            findings += check_symmetric_by_probes(task.program, task.generator, task.tolerance)
-    return replace(gathered.with_findings(findings), repeated=repeated)

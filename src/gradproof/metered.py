@@ -14,6 +14,7 @@ from gradproof.program import (
     Every,
     Leaf,
     Offers,
+    Program,
     alone_of,
     draws_of,
     linearized_of,
@@ -124,6 +125,10 @@ class Metered(Wrapped):
         if found is None:
             return None
         return Unrounded(Metered(found.program, self.budget, self.started, self.terms), found.form)
+
+    def around(self, wrap: Callable[[Program], Program]) -> Metered:
+        """The same with something around the program inside."""
+        return Metered(wrap(self.inner), self.budget, self.started, self.terms)
 
     def rounding_to(self, form: Precision) -> Metered:
         """The same program, known to round to this format inside."""

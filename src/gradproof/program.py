@@ -267,7 +267,8 @@ class Program(Protocol):
         one `cotangent(<output path>)` for each output; its output leaves are `grad(<input path>)`."""
 
     def widened(self) -> Program:
-        """The same function on float64 (complex128) copies of its arguments. Raises Unsupported where it cannot."""
+        """The same function on float64 (complex128) copies of its arguments; or, in place of half precision, on float32
+        ones where it runs on those alone. Raises Unsupported where it cannot."""
 
 
 def leaves(descriptions: Sequence[tuple[str, tuple[int, ...], str]]) -> tuple[Leaf, ...]:

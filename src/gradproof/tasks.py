@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradproof.agreement import tolerance_for
+from gradproof.agreement import tolerance_for, tolerance_of_rule
 from gradproof.bounds import limits_of
 from gradproof.contracts.repeatable import Repeats
 from gradproof.evidence.gathered import Task
@@ -32,6 +32,7 @@ def task_of(
         reference,
         settings.modes or tuple(mode for mode in MODES if mode in offers_of(program).modes),
         tolerance_for(settings, program, reference),
+        tolerance_of_rule(settings, program),
         order,
         generator,
         steps,

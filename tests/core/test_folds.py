@@ -103,7 +103,7 @@ def turned(chosen: float, modes: tuple[str, ...]) -> HandProgram:
 
 @pytest.mark.parametrize(
     ("chosen", "modes", "evaluations"),
-    [(0.3, ("reverse",), 100), (0.0, ("reverse",), 220), (0.3, ("forward",), 220)],
+    [(0.3, ("reverse",), 100), (0.0, ("reverse",), 224), (0.3, ("forward",), 224)],
     ids=["gradient tells", "gradient is zero", "no gradient"],
 )
 def test_one_kink_of_many_is_found_with_and_without_the_gradient(

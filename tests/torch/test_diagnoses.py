@@ -48,7 +48,7 @@ def test_probes_look_at_a_few_rows_and_columns_only() -> None:
     rule = next(rule for rule in RULES if rule.name == "transposed: (g * x.cos()).T")
     result = gradproof.check(rule.function("wrong"), x, seed=1)
     assert diagnosed(result) == {"transposed"}
-    assert result.cost.evaluations < 300
+    assert result.cost.evaluations < 310
     assert result.cost.pulls < 150
 
 

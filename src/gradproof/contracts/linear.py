@@ -46,6 +46,8 @@ LOUDNESS = {DOUBLE.name: Loudness(2.0**14, -(2.0**-12)), SINGLE.name: Loudness(2
 # How far a push must be off, relative to its terms, to be called so whatever its rounding; and no less than some
 # roundings.
 FAR_OFF, ROUNDINGS = 1e-3, 64.0
+# What is off by so little is more likely rounded than clipped.
+SLIGHT = 2.0**-8
 # Half precision has no room for either.
 PLAIN = Loudness(1.0, -1.0)
 
@@ -187,11 +189,14 @@ def _rounding(program: Program, output: int, tangent: Array) -> float:
 
 def _finding(side: Side, leaf: Leaf, at: int, found: Combined) -> Finding:
     spot, vector = leaf.spot(at), side.vector
+    hint = f"Look for abs, clamp, sign or a comparison applied to the {side.incoming}, or one that is ignored."
+    if abs(found.made[at] - found.expected[at]) <= SLIGHT * abs(found.expected[at]):
+        hint = f"Look for what {side.rule} rounds to a narrower format, or sums in one."
     return Finding(
         side.code,
         Verdict.WRONG,
         side.place(spot),
         f"{side.rule} is not linear in the {vector}: a combination of {vector}s gives {found.made[at]:.6g} at {spot}, "
         f"the same combination of their {side.result}s {found.expected[at]:.6g}",
-        f"Look for abs, clamp, sign or a comparison applied to the {side.incoming}, or one that is ignored.",
+        hint,
     )

@@ -26,6 +26,7 @@ class Task:
     reference: Metered
     modes: tuple[str, ...]
     tolerance: Tolerance
+    linear: Tolerance  # for what is linear, to be held against itself
     order: int
     generator: np.random.Generator
     steps: Array  # the first step of every coordinate, on the numeric side

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from gradproof.evidence.colouring import Grouping, grouping_of
 from gradproof.metered import Metered
+from gradproof.precision import DOUBLE, form_of
 from gradproof.program import offers_of
 from gradproof.settings import Budget, Settings
 
@@ -13,6 +14,9 @@ from gradproof.settings import Budget, Settings
 ENTRIES = 2**20
 BATCHED_CALLS = 3 * 2**12
 LOOPED_CALLS = 3 * 2**10
+# Those of a column. Where the function runs in a narrow format, most columns climb the ladder, and a few of very many
+# are unlucky there; a probe is measured once, and better.
+COLUMN, NARROW_COLUMN = 4, 16
 # One probe sees every entry; the chance that several errors cancel in it is about bar / error. Each further one
 # multiplies that chance by itself, for two more evaluations.
 PROBES = 1
@@ -28,15 +32,16 @@ class Plan:
     grouping: Grouping | None = None
 
 
-def plans(program: Metered, settings: Settings) -> tuple[Plan, ...]:
+def plans(program: Metered, reference: Metered, settings: Settings) -> tuple[Plan, ...]:
     """What to do, one plan after the other, each better than the one before. Under a budget the cheap one comes first,
-    so that there is an answer when the budget ends."""
+    so that there is an answer when the budget ends. The numeric side is that of `reference`."""
     entries = program.point.size * program.value.size
     shape = f"{program.value.size} x {program.point.size}"
     if isinstance(settings.effort, int):
         return (Plan(settings.effort, f"{_probes(settings.effort)} of the {shape} Jacobian, as asked"),)
     every = Plan(0, f"exhaustive: {_all(entries)} of the {shape} Jacobian")
-    calls = 4 * program.point.size + program.value.size
+    columns = (COLUMN if form_of(reference) is DOUBLE else NARROW_COLUMN) * program.point.size
+    calls = columns + program.value.size
     stored = _stored(program, settings, shape) if entries > ENTRIES or calls > LOOPED_CALLS else None
     if settings.effort == "exhaustive":
         return (stored or every,)

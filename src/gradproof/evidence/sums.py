@@ -113,7 +113,7 @@ def pulls(task: Task, drawn: list[Probe]) -> Pulled:
     if np.array_equal(together, expected):
         return Pulled(found, repeated=True)
     combined = Combined(mixed[0], together, expected)
-    findings = check_linear(program, REVERSE, combined, task.tolerance, task.nondet_tol)
+    findings = check_linear(program, REVERSE, combined, task.linear, task.nondet_tol)
     return Pulled(found, findings, not (findings or check_repeated(program, expected, together)))
 
 
@@ -137,7 +137,7 @@ def pushes(task: Task, drawn: list[Probe]) -> tuple[list[Sums], tuple[Finding, .
             size[output.span] = abs(factor) * float(found[0].size[:, o].max()) / np.sqrt(max(output.size, 1))
         return size
 
-    return found, check_linear(program, FORWARD, Combined(factor * direction, pushed, expected, terms), task.tolerance)
+    return found, check_linear(program, FORWARD, Combined(factor * direction, pushed, expected, terms), task.linear)
 
 
 def held_to_digits(task: Task, probe: Probe, asked: Container[str]) -> tuple[Finding, ...]:
@@ -150,7 +150,7 @@ def held_to_digits(task: Task, probe: Probe, asked: Container[str]) -> tuple[Fin
         if side.mode in asked:
             once, other = (side.run(program, (factor * vector)[None])[0] for factor in FACTORS[:2])
             combined = Combined(FACTORS[1] * vector, other, FACTORS[1] / FACTORS[0] * once)
-            findings += check_linear(program, side, combined, task.tolerance, task.nondet_tol)
+            findings += check_linear(program, side, combined, task.linear, task.nondet_tol)
     return findings
 
 

@@ -49,7 +49,7 @@ def units(task: Task, side: Side) -> Units:
                 return np.asarray(abs(factor) * np.sqrt(_summed(side, every.jacobian**2, vector**2)))
 
         combined = Combined(factor * vector, made, expected, None if plain else terms)
-        return check_linear(program, side, combined, task.tolerance, task.nondet_tol)
+        return check_linear(program, side, combined, task.linear, task.nondet_tol)
 
     findings = check(1.0, alone, _summed(side, every.jacobian, vector))
     again = factors[:2] * alone

@@ -11,8 +11,9 @@ from gradproof import precision
 from gradproof.errors import Ended, Unsupported
 from gradproof.metered import Metered
 from gradproof.norms import largest, rms
-from gradproof.precision import DOUBLE, Precision, form_of
+from gradproof.precision import DOUBLE, SINGLE, Precision, form_of
 from gradproof.program import Array, Leaf
+from gradproof.reference.inside import Narrowed, computes_in_single
 from gradproof.reference.rounding import Pair, excess, extent, neighbours, off
 from gradproof.reference.steps import coordinate_steps, signed
 
@@ -63,8 +64,20 @@ def widest(program: Metered, generator: np.random.Generator, *, draws: bool = Fa
         return smooth or Pairing(program, program, (f"{alone}: the arguments are float64 already",))
     other = _another(program, wide, form, generator, draws=draws)
     if other is not None:
-        return Pairing(program, program, (f"{alone}: {other.path} is another number in float64",))
-    return Pairing(program, wide, (f"the rule is judged in float64, and its numbers in {form.name} against those",))
+        return Pairing(program, program, (f"{alone}: {_told_apart(program, wide, other)}",))
+    wider = form_of(wide)
+    alone = "" if wider is DOUBLE else " (it does not run in float64)"
+    note = f"the rule is judged in {wider.name}{alone}, and its numbers in {form.name} against those"
+    return Pairing(program, wide, (note,))
+
+
+def _told_apart(program: Metered, wide: Metered, leaf: Leaf) -> str:
+    """Where the output is furthest from what it is in the wider format: one of them may be garbage."""
+    ours, theirs = program.value[leaf.span], wide.value[leaf.span]
+    with np.errstate(invalid="ignore"):
+        worst = int(np.argmax(np.nan_to_num(np.abs(ours - theirs), nan=np.inf)))
+    spot = leaf.spot(leaf.start + worst)
+    return f"{spot} is another number in {form_of(wide).name} ({theirs[worst]:.3g}, not {ours[worst]:.3g})"
 
 
 def without_casts(program: Metered, generator: np.random.Generator) -> Pairing | None:
@@ -81,6 +94,19 @@ def without_casts(program: Metered, generator: np.random.Generator) -> Pairing |
         return None
     note = f"the rule is judged in float64, without casts inside, and its numbers in {form.name} against those"
     return Pairing(native, wide, (note,), "left out")
+
+
+def in_single(pairing: Pairing, generator: np.random.Generator) -> Pairing | None:
+    """The same where the reference is one of float32, though its arguments are float64; None where it is not."""
+    program, wide = pairing.program, pairing.reference
+    if not computes_in_single(wide, generator):
+        return None
+    note = ("the function computes in float32 inside, and so does the numeric side",)
+    narrow = wide.around(Narrowed)
+    form = form_of(program)
+    if form is DOUBLE:
+        return Pairing(narrow, narrow, note, pairing.casts)
+    return Pairing(program, program if form is SINGLE else narrow, note, pairing.casts)
 
 
 def _another(

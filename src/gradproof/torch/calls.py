@@ -152,9 +152,9 @@ class UserCall:
         """The coordinates of the user's own arguments."""
         return self.inputs.vector([tensor for _, tensor in self._start])
 
-    def widened(self) -> UserCall | None:
+    def widened(self, wider: Callable[[Any], Any] | None = None) -> UserCall | None:
         """The same call on float64 and complex128 copies of all floating tensors; None if they are that already."""
-        wide = [(path, double(value)) for path, value in self._named]
+        wide = [(path, (wider or double)(value)) for path, value in self._named]
         if all(new is old for (_, new), (_, old) in zip(wide, self._named, strict=True)):
             return None
         if self._captured:

@@ -101,9 +101,9 @@ def plain(tensor: Tensor) -> Tensor:
         return torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device).copy_(tensor)
 
 
-def widened(tensor: Tensor) -> Tensor:
-    """In float64 or complex128."""
-    return _as_before(tensor.to(torch.complex128 if tensor.dtype.is_complex else torch.float64), tensor)
+def widened(tensor: Tensor, real: torch.dtype = torch.float64) -> Tensor:
+    """In this format, or that of its complex numbers."""
+    return _as_before(tensor.to(real.to_complex() if tensor.dtype.is_complex else real), tensor)
 
 
 def _as_before(made: Tensor, tensor: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""A float64 copy of a call, and of the gradient of one.
+"""A float64 copy of a call, and of the gradient of one; or one in float32, of half precision that float64 is not for.
 
 What a function holds itself, such as the weights in a closure, is float32 also when its arguments are float64. Some
 operators take both, by torch's rules of promotion; others, such as matrix products, raise. In the copy they all do as
@@ -16,7 +16,8 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from gradproof.copies import refuse_others, unsupported_in_double
-from gradproof.precision import form_of, of
+from gradproof.precision import DOUBLE, SINGLE, Precision, form_of, of
+from gradproof.torch import subclasses
 from gradproof.torch.calls import UserCall, double
 from gradproof.torch.casts import WIDER, Casts, LeavingOut, Mode, Watching
 from gradproof.torch.gradientcall import GradientCall
@@ -66,8 +67,9 @@ def widened(program: TorchProgram) -> TorchProgram:
     if program.parent is not None:
         wide = program.parent.widened()
         return program if wide is program.parent else _gradient_like(program, wide)
-    call = program.call.widened() if isinstance(program.call, UserCall) else None
-    if call is None:
+    given = program.call
+    call = given.widened() if isinstance(given, UserCall) else None
+    if call is None or not isinstance(given, UserCall):
         return program
     with unsupported_in_double():
         try:
@@ -75,6 +77,10 @@ def widened(program: TorchProgram) -> TorchProgram:
         except Exception:
             with suppress(Exception):  # the first reason is the one that the user knows
                 return _copied(program, call.read_by(widening))
+            with suppress(Exception):  # kernels for half precision know float32 more often than float64
+                single = given.widened(_single)
+                if single is not None:
+                    return _copied(program, single, SINGLE)
             raise
 
 
@@ -111,10 +117,16 @@ def unrounded(program: TorchProgram) -> Unrounded[TorchProgram] | None:
     return Unrounded(wide, native.narrowest or "float64")
 
 
-def _copied(program: TorchProgram, call: UserCall) -> TorchProgram:
+def _copied(program: TorchProgram, call: UserCall, form: Precision = DOUBLE) -> TorchProgram:
     copy = program.of(call)
-    refuse_others(program.outputs, copy.outputs)
+    refuse_others(program.outputs, copy.outputs, form)
     return copy
+
+
+def _single(value: Any) -> Any:
+    """In float32 where it is in half precision."""
+    half = isinstance(value, torch.Tensor) and value.dtype in (torch.float16, torch.bfloat16, torch.complex32)
+    return subclasses.widened(value, torch.float32) if half else value
 
 
 def _gradient_like(program: TorchProgram, wide: TorchProgram) -> TorchProgram:
@@ -122,7 +134,8 @@ def _gradient_like(program: TorchProgram, wide: TorchProgram) -> TorchProgram:
     given = program.call.cotangents if isinstance(program.call, GradientCall) else None
     with unsupported_in_double():
         if given is not None:
-            return wide.gradient_at([None if one is None else double(one) for one in given])
+            wider = double if form_of(wide) is DOUBLE else _single
+            return wide.gradient_at([None if one is None else wider(one) for one in given])
         return wide.gradient(program.point[wide.point.size :])
 
 
