@@ -146,8 +146,8 @@ def draw(seed: int, dtype: torch.dtype = torch.float64, *, large: bool = False, 
     args = tuple((size * torch.as_tensor(generator.standard_normal(shape))).to(dtype) for shape in shapes)
     where = int(generator.integers(len(program.steps)))
     mistake, change = _mistake(generator, sizes[where])
-    values = program(*args)
-    if not all(bool(value.isfinite().all()) for value in _listed(values)):
+    values, gradients = program(*args), _pulled(program, args)
+    if not all(bool(one.isfinite().all()) for one in (*_listed(values), *gradients)):
         return None
     wrong = partial(_altered, program, where, change)
     return Drawn(program, args, wrong, f"{mistake} at {program.steps[where].name}", _gap(program, wrong, args))

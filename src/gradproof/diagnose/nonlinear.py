@@ -37,8 +37,8 @@ HINTS = {
     "threshold": "Look for hardshrink, a comparison with the size of the {incoming}, or a solver's absolute tolerance: "
     "small ones count too.",
     "precision": "Look for a cast to a narrower format in {rule}; or pass a tolerance= that grants its rounding.",
-    "inexact": "Look for a solver in {rule} that stops at a tolerance: make it tighter, or pass a tolerance= that "
-    "grants what it leaves.",
+    "inexact": "Look for a solver in {rule} that stops at a tolerance, or for sums in a narrower format: make it more "
+    "exact, or pass a tolerance= that grants what it leaves.",
     "joint": "Look for a condition in {rule} on several {incoming}s together.",
 }
 

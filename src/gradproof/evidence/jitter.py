@@ -15,7 +15,7 @@ import numpy as np
 
 from gradproof.agreement import CLEAR, Mask
 from gradproof.evidence.gathered import Task
-from gradproof.evidence.scales import least, swings
+from gradproof.evidence.scales import least, still, swings
 from gradproof.norms import largest
 from gradproof.precision import DOUBLE, form_of
 from gradproof.program import Array, Indices
@@ -103,7 +103,8 @@ def _excused_zeros(task: Task, numeric: Estimate, wrong: Mask, apart: Array) -> 
     excused: Mask = wrong & (numeric.value == 0)
     for leaf in task.program.inputs:
         if excused[leaf.span].any():
-            excused[leaf.span] &= apart[leaf.span] <= least(task.program, leaf, DOUBLE) * swings(task, leaf)
+            rounding = least(task.program, leaf, DOUBLE) * swings(task, leaf)
+            excused[leaf.span] &= still(task, leaf) & (apart[leaf.span] <= rounding)
     numeric.bar[excused] = np.maximum(numeric.bar, apart / CLEAR)[excused]
     return excused
 

@@ -19,9 +19,9 @@ from gradproof.evidence.scales import least
 from gradproof.evidence.sides import Block, Sides
 from gradproof.metered import Metered
 from gradproof.norms import largest
-from gradproof.precision import DOUBLE, Precision, form_of
+from gradproof.precision import DOUBLE, SINGLE, Precision, form_of
 from gradproof.program import Array, Every, Leaf, leaf_at, pull_every, push_every
-from gradproof.reference.rounding import Excess, Pair, excess, magnified, neighbours, off, wobbling
+from gradproof.reference.rounding import Excess, Pair, excess, lasting, magnified, neighbours, off, wobbling
 from gradproof.reference.steps import signed
 from gradproof.result import Place
 from gradproof.sizes import size_of
@@ -32,6 +32,8 @@ TRACED = 4
 LUCK = 64.0
 # Roundings that every rule has, and that the tolerance is for.
 ORDINARY = 16.0
+# How far away, relative to each coordinate, ties are others: signs stay, and so do most domains.
+ELSEWHERE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +127,11 @@ def _reverse(task: Task, probes: int, known: Array | None) -> Departure | None:
             return plainly
         # What the rule makes of rounding by itself is no mistake of it, but worth a remark.
         more = excess(moved, allowed + _amplified(task, asked.rows[row], form), form.roundings, form)
-        return Excess(more.steady, (plainly.steady | plainly.scattered) & ~more.steady, not more.any)
+        steady = more.steady
+        if steady.any() and form.bits < SINGLE.bits:
+            # So coarse a rounding makes ties, and decides on which side of a kink a number is: elsewhere for others.
+            steady = steady & lasting(_moved(task, asked.rows[row], form, ELSEWHERE), allowed)
+        return Excess(steady, (plainly.steady | plainly.scattered) & ~steady, not more.any)
 
     return _departure("reverse", sides, traced, program.inputs)
 
@@ -213,15 +219,19 @@ def _place(mode: str, leaves: tuple[Leaf, ...], where: tuple[int, int]) -> Place
     return Place(None, spot) if mode == "reverse" else Place(spot, None)
 
 
-def _moved(task: Task, cotangent: Array, form: Precision) -> Pair:
+def _moved(task: Task, cotangent: Array, form: Precision, away: float = 0.0) -> Pair:
     """J^T w at the point and at its neighbours, in both formats. The cotangent moves too: it carries the terms that
     cancel where the gradient is a difference of sums. And it is scaled, which a mistake follows and rounding does not:
-    every number on the way is rounded anew."""
+    every number on the way is rounded anew. `away`: how far the neighbours are, if more than a rounding, relative to
+    each coordinate."""
     native, wide = task.program.gradient(cotangent), task.reference.gradient(cotangent)
     points = neighbours(native.point, native.inputs, form, task.generator)
     factors = np.exp2(task.generator.uniform(-0.5, 0.5, (len(points), 1)))
     factors[0] = 1.0
     count = task.program.point.size
+    if away:
+        points[1:, :count] *= 1.0 + away * task.generator.uniform(-1.0, 1.0, (len(points) - 1, count))
+        points[:, :count] = form.round(points[:, :count])
     points[:, count:] = form.round(factors * points[:, count:])
     return Pair(native.values(points.copy()) / factors, wide.values(points) / factors)
 

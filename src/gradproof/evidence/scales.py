@@ -80,6 +80,14 @@ def swings(task: Task, leaf: Leaf) -> Array:
     return np.where(np.isfinite(result), result, 0.0)
 
 
+def still(task: Task, leaf: Leaf) -> Mask:
+    """The outputs (M,) that do not move at all over the steps of an input, one way or the other."""
+    reference, way = task.reference, np.zeros(task.steps.size)
+    way[leaf.span] = signed(np.random.default_rng(0), leaf.size) * task.steps[leaf.span]
+    with np.errstate(all="ignore"):
+        return np.asarray((reference.values(reference.point + np.stack([way, -way])) == reference.value).all(axis=0))
+
+
 def rounding(task: Task, output: Leaf, leaf: Leaf) -> float:
     """What the analytic side may be off by at any entry of a block: some roundings of value over input. It matters
     where the true derivatives are zero and have no size of their own."""

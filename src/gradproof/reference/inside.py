@@ -30,6 +30,8 @@ FAR = 8.0
 TURNS = 0.1
 # Arguments that are asked one by one; the others together.
 ONE_BY_ONE = 7
+# Roundings of float64 that a change must be to be seen.
+CLEARLY = 64.0
 
 DTYPES = {"float64": "float32", "complex128": "complex64"}
 
@@ -64,14 +66,15 @@ def _stores(program: Metered, point: Array, spacing: Array, generator: np.random
 
 def _loads(program: Metered, point: Array, spacing: Array) -> bool:
     """Whether an argument is read as float32: what moves it by less than a rounding changes nothing, what moves it by
-    more does."""
+    more does, and by so much that float64 would have shown the other."""
     starts = [leaf.start for leaf in program.inputs][: ONE_BY_ONE + 1]
     parts = [slice(*ends) for ends in zip(starts, [*starts[1:], point.size], strict=True)]
     for part in parts:
         points = np.repeat(point[None], 3, axis=0)
         points[:, part] += np.array([[0.0], [SHORT], [FAR]]) * spacing[part]
         here, near, far = program.values(points)
-        if np.array_equal(near, here) and not np.array_equal(far, here):
+        expected = np.abs(far - here) * (SHORT / FAR)
+        if np.array_equal(near, here) and (expected > CLEARLY * DOUBLE.roundoff * np.abs(here)).any():
             return True
     return False
 

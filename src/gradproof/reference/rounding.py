@@ -29,6 +29,8 @@ T = TypeVar("T")
 # Neighbours that are asked, and how many standard errors their mean may be off.
 NEIGHBOURS = 15
 SIGMAS = 5.0
+# At what share of points a mistake is one.
+MOST = 0.75
 
 
 # No powers of two, so that every product is rounded anew.
@@ -112,6 +114,15 @@ def excess(pair: Pair, allowed: Array, roundings: float, form: Precision) -> Exc
     scatter = np.std(errors, axis=0, ddof=1) if count > 1 else np.zeros_like(bias)
     steady = beyond & ~(bias <= allowed + SIGMAS * scatter / np.sqrt(count))
     return Excess(steady, beyond & ~steady)
+
+
+def lasting(pair: Pair, allowed: Array) -> Mask:
+    """The numbers that are off by more than allowed at most points, as a mistake is wherever it is looked at; one that
+    has met a tie, or a kink, which rounding made, is right at others."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        errors = pair.narrow - pair.wide
+        errors = errors[np.isfinite(errors).all(axis=1)]
+        return np.asarray((np.abs(errors) > allowed).sum(axis=0) >= MOST * len(errors))
 
 
 def magnified(run: Callable[[Array], Array], row: Array) -> tuple[Array, Array]:
