@@ -42,15 +42,18 @@ def computes_in_single(program: Metered, generator: np.random.Generator) -> bool
         return False
     point = SINGLE.round(program.point)
     spacing = np.ldexp(1.0, np.frexp(point)[1] - SINGLE.bits) * (point != 0)
-    line = np.vstack([program.value, program.values(program.point + SHORT * np.array([[1.0], [2.0]]) * spacing)])
-    if not np.isfinite(line).all() or not _turns(line):
+    if not _turns(program, spacing):
         return False
     return _stores(program, point, spacing, generator) or _loads(program, point, spacing)
 
 
-def _turns(line: Array) -> bool:
-    steps = np.diff(line, axis=0)
-    return bool((np.abs(steps[1] - steps[0]) > TURNS * np.abs(steps).sum(axis=0)).any())
+def _turns(program: Metered, spacing: Array) -> bool:
+    """One evaluation after the other: vectors may be long."""
+    here = program.values((program.point + SHORT * spacing)[None])[0]
+    first = here - program.value
+    second = program.values((program.point + 2.0 * SHORT * spacing)[None])[0] - here
+    with np.errstate(invalid="ignore"):
+        return bool((np.abs(second - first) > TURNS * (np.abs(first) + np.abs(second))).any())
 
 
 def _stores(program: Metered, point: Array, spacing: Array, generator: np.random.Generator) -> bool:
