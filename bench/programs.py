@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 
-import gradproof
 from bench.table import Claim, Part, Size, Table
 from gradproof import Verdict
-from tests.random_programs import CLEAR, Drawn, draw
+from tests.random_programs import CLEAR, draw, verdict
 
 
 @dataclass(frozen=True)
@@ -74,20 +72,14 @@ def _campaign(kind: Kind, count: int, say: Callable[[str], None]) -> tuple[Count
         drawn = draw(seed, kind.dtype, large=kind.large, kinks=kind.kinks)
         if drawn is None:
             continue
-        found = _verdict(drawn.program, drawn, seed)
+        found = verdict(drawn.program, drawn, seed)
         right[found] += 1
         if found is not Verdict.RIGHT:
             say(f"{kind.name}, seed {seed}: {found} for a right program ({drawn.program})")
         if drawn.gap < CLEAR:
             continue
-        found = _verdict(drawn.wrong, drawn, seed)
+        found = verdict(drawn.wrong, drawn, seed)
         wrong[found] += 1
         if found is not Verdict.WRONG:
             say(f"{kind.name}, seed {seed}: {found} for {drawn.mistake} ({drawn.program})")
     return right, wrong
-
-
-def _verdict(fn: Callable[..., object], drawn: Drawn, seed: int) -> Verdict:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return gradproof.check(fn, drawn.args, seed=seed).verdict

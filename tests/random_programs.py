@@ -7,6 +7,7 @@ that cancel, ties and underflow meet each other as they do in real programs.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -16,6 +17,9 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
+
+import gradproof
+from gradproof import Verdict
 
 Operation = Callable[..., Tensor]
 Change = Callable[[Tensor], Tensor]
@@ -151,6 +155,13 @@ def draw(seed: int, dtype: torch.dtype = torch.float64, *, large: bool = False, 
         return None
     wrong = partial(_altered, program, where, change)
     return Drawn(program, args, wrong, f"{mistake} at {program.steps[where].name}", _gap(program, wrong, args))
+
+
+def verdict(fn: Callable[..., Any], drawn: Drawn, seed: int) -> Verdict:
+    """On the right one or on the wrong one; what operations warn of is not asked here."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return gradproof.check(fn, drawn.args, seed=seed).verdict
 
 
 def _altered(program: RandomProgram, where: int, change: Change, *args: Tensor) -> Any:

@@ -48,14 +48,6 @@ class Metered(Wrapped):
         object.__setattr__(self, "form", coarsest(self.inputs + self.outputs))
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        return self.inner.notes
-
-    @property
-    def batched(self) -> bool:
-        return self.inner.batched
-
-    @property
     def alone(self) -> int:
         return alone_of(self.inner)
 

@@ -34,6 +34,18 @@ class Wrapped:
         return self.inner.point
 
     @property
+    def value(self) -> Array:
+        return self.inner.value
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return self.inner.notes
+
+    @property
+    def batched(self) -> bool:
+        return self.inner.batched
+
+    @property
     def tally(self) -> Tally:
         return self.inner.tally
 

@@ -44,6 +44,12 @@ def telescoping(x: Tensor) -> Tensor:
     return (y - y.roll(1)).mean().expand(3)
 
 
+def telescoping_columns(x: Tensor) -> tuple[Tensor, Tensor]:
+    """The same beside an output of ordinary size; along unit tangents its derivatives are exactly zero."""
+    y = functional.mish(x).clamp(-1, 1)
+    return (y - y.roll(1, 0)).mean(0), 0.1 * x.sum()
+
+
 def of_equal_numbers(x: Tensor) -> Tensor:
     return functional.layer_norm(x.amax().expand(5) + 1.0, (5,))
 
@@ -56,6 +62,10 @@ def of_equal_numbers(x: Tensor) -> Tensor:
         (vanished, torch.tensor([-22.0, -23.0, -21.5], dtype=F64)),
         (functional.gelu, torch.tensor([-22.0, -23.0, -21.5], dtype=F64)),
         (telescoping, torch.tensor([-60.0, -50.0, -100.0], dtype=F64)),
+        (
+            telescoping_columns,
+            torch.tensor([[-117.6, 41.5, -42.1], [-56.3, -4.7, 44.8], [65.8, 180.3, -66.7]], dtype=F64),
+        ),
         (of_equal_numbers, torch.tensor([-2.0, 0.5, 2.3, -1.1], dtype=F64)),
     ],
 )
@@ -109,4 +119,42 @@ def spread_of_squashed(x: Tensor) -> Tensor:
 def test_rounding_that_is_the_same_nearby_is_rounding(fn: Callable[[Tensor], Tensor], x: Tensor, seed: int) -> None:
     assert gradproof.check(fn, x, seed=seed).verdict is Verdict.RIGHT
     wrong = gradproof.check(lambda x: fn(Scaled.apply(x, -1.0, 0.0)), x, seed=seed)
+    assert wrong.verdict is Verdict.WRONG
+
+
+class NegatedInHalf(torch.autograd.Function):
+    """The identity; its gradient has the wrong sign in bfloat16 alone."""
+
+    @staticmethod
+    def forward(ctx, x: Tensor) -> Tensor:
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, grad: Tensor) -> Tensor:
+        return -grad if grad.dtype is torch.bfloat16 else grad
+
+
+def tied(x: Tensor) -> Tensor:
+    """In bfloat16 most of what the maximum is taken of is the same number."""
+    return functional.softshrink(torch.atan(functional.gelu(x) + 0.3), 0.2).amax(-1)
+
+
+@pytest.mark.parametrize(("size", "drawn"), [(0.01, 0), (0.01, 1), (0.03, 4)])
+def test_ties_that_half_precision_makes_are_no_mistake(size: float, drawn: int) -> None:
+    x = (size * torch.randn(4, 4, generator=torch.Generator().manual_seed(drawn))).bfloat16()
+    assert gradproof.check(tied, x, seed=0).verdict is Verdict.RIGHT
+    assert gradproof.check(lambda x: tied(NegatedInHalf.apply(x)), x, seed=0).verdict is Verdict.WRONG
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_sum_that_is_always_zero_in_a_long_vector(seed: int) -> None:
+    """Forward mode leaves a rounding of its terms, reverse mode nothing."""
+
+    def fn(x: Tensor) -> tuple[Tensor, Tensor]:
+        y = torch.cos(torch.log1p((2 * x**6 + 0.1).sqrt().square()))
+        return (y - y.roll(1)).sum(), (1 + x * x).sqrt()
+
+    x = 0.006 * torch.randn(6286, dtype=F64, generator=torch.Generator().manual_seed(seed))
+    assert gradproof.check(fn, x, seed=seed).verdict is Verdict.RIGHT
+    wrong = gradproof.check(lambda x: fn(Scaled.apply(x, 1.0, 1e-3)), x, seed=seed)
     assert wrong.verdict is Verdict.WRONG

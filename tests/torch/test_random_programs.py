@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable
-
 import pytest
 import torch
 
-import gradproof
 from gradproof import Verdict
-from tests.random_programs import CLEAR, Drawn, draw
-
-
-def verdict(fn: Callable[..., object], drawn: Drawn, seed: int) -> Verdict:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return gradproof.check(fn, drawn.args, seed=seed).verdict
+from tests.random_programs import CLEAR, draw, verdict
 
 
 @pytest.mark.parametrize(

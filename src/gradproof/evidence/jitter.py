@@ -15,7 +15,7 @@ import numpy as np
 
 from gradproof.agreement import CLEAR, Mask
 from gradproof.evidence.gathered import Task
-from gradproof.evidence.scales import least, still, swings
+from gradproof.evidence.scales import lost
 from gradproof.norms import largest
 from gradproof.precision import DOUBLE, form_of
 from gradproof.program import Array, Indices
@@ -98,13 +98,11 @@ def _on_treads(task: Task, analytic: dict[str, Array], numeric: Estimate, wrong:
 
 
 def _excused_zeros(task: Task, numeric: Estimate, wrong: Mask, apart: Array) -> Mask:
-    """The same where the function does not move at all, as it does not where its value is rounded to zero; says which.
-    That value says nothing of its size: what becomes of it as the input moves does."""
+    """The same where the function does not move at all; says which."""
     excused: Mask = wrong & (numeric.value == 0)
     for leaf in task.program.inputs:
         if excused[leaf.span].any():
-            rounding = least(task.program, leaf, DOUBLE) * swings(task, leaf)
-            excused[leaf.span] &= still(task, leaf) & (apart[leaf.span] <= rounding)
+            excused[leaf.span] &= apart[leaf.span] <= lost(task, leaf)
     numeric.bar[excused] = np.maximum(numeric.bar, apart / CLEAR)[excused]
     return excused
 

@@ -13,7 +13,7 @@ from gradproof.evidence.columns import Look, Sizes, look_at
 from gradproof.evidence.folds import Fold, find_fold, with_loudest
 from gradproof.evidence.gathered import Task
 from gradproof.evidence.nans import tainted
-from gradproof.evidence.scales import FINEST, SIGNED, is_tiny, rounding, unimportant_of
+from gradproof.evidence.scales import SIGNED, is_tiny, resolved_of, rounding, unimportant_of
 from gradproof.evidence.sums import Probe, Sums, part, sums_of
 from gradproof.norms import all_finite, dot, rms
 from gradproof.precision import form_of
@@ -23,7 +23,7 @@ from gradproof.reference.field import by_leaf, floor_by_leaf
 from gradproof.reference.glance import CLOSER, PROBE, Glance, closer_glance, glance_sums
 from gradproof.reference.ladder import first_look, refine
 from gradproof.reference.stencil import FLOOR_FACTOR, SHORT
-from gradproof.reference.steps import random_direction, signed, step_exponent
+from gradproof.reference.steps import random_direction, signed
 from gradproof.sizes import size_of
 
 # Rounding errors on the analytic side add up like a random walk; this many standard deviations are granted.
@@ -267,4 +267,4 @@ def slight_change(task: Task, size: float, output: Leaf) -> float:
     if task.tolerance.given:
         return 0.0
     value = size_of(task.program, output) * math.sqrt(max(output.size, 1))
-    return min(FINEST * 2.0 ** step_exponent(task.reference) * value, SIGNED * size)
+    return min(resolved_of(task, value), SIGNED * size)

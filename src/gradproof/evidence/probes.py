@@ -17,7 +17,7 @@ from gradproof.evidence.bisect import Located, Suspect, locate
 from gradproof.evidence.columns import reason_of, with_looks
 from gradproof.evidence.gathered import Gathered, Task
 from gradproof.evidence.measure import Evidence, granted, negligible_change, slight_change
-from gradproof.evidence.scales import least, still, swings, unimportant_of
+from gradproof.evidence.scales import lost, swings, unimportant_of
 from gradproof.evidence.sums import Probe, part
 from gradproof.evidence.ties import OUTPUTS, Tie, check_ties
 from gradproof.evidence.wording import (
@@ -145,12 +145,11 @@ def _pair(task: Task, mode: str, evidence: Evidence, o: int, i: int) -> Pair:
 
 
 def _lost(task: Task, output: Leaf, leaf: Leaf) -> float:
-    """How large a sum may be that is lost in the rounding of an output that does not move: see `jitter`."""
-    if form_of(task.program) is not DOUBLE or not still(task, leaf)[output.span].all():
+    """How large a sum may be that is lost in the rounding of an output, all of which does not move."""
+    if form_of(task.program) is not DOUBLE:
         return 0.0
-    derivative = least(task.program, leaf, DOUBLE) * float(swings(task, leaf)[output.start])
     steps = task.steps[leaf.span]
-    return derivative * float(np.sqrt(dot(steps, steps) * output.size))
+    return float(lost(task, leaf)[output.span].min() * np.sqrt(dot(steps, steps) * output.size))
 
 
 def _follow(task: Task, pairs: Sequence[Pair]) -> dict[Pair, Located]:

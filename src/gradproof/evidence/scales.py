@@ -58,6 +58,11 @@ def unimportant_of(task: Task, size: T) -> T:
     return task.tolerance.finest * 2.0 ** step_exponent(task.reference) * size
 
 
+def resolved_of(task: Task, size: T) -> T:
+    """What differences resolve of it at best."""
+    return FINEST * 2.0 ** step_exponent(task.reference) * size
+
+
 def is_tiny(task: Task, leaf: Leaf) -> bool:
     """Whether steps of its own size may move nothing: see `Field.limits`."""
     return bool(task.steps[leaf.span].max(initial=0.0) < TINY)
@@ -68,24 +73,32 @@ def swings(task: Task, leaf: Leaf) -> Array:
     0 where that leads out of the domain, 1 where zero stays zero and has no size at all. This is the size of an output
     whose value happens to be zero or small at the point, as where a power is flat; it takes two evaluations, so it is
     for entries that could not be told otherwise."""
-    reference, way = task.reference, np.zeros(task.steps.size)
-    way[leaf.span] = signed(np.random.default_rng(0), leaf.size)
-    way[leaf.span] *= scales(reference.point, reference.inputs)[leaf.span]
+    reference = task.reference
     result = np.zeros(reference.value.size)
     with np.errstate(all="ignore"):
-        for moved in reference.values(reference.point + np.stack([way, -way])) - reference.value:
+        for moved in _both_ways(task, leaf, scales(reference.point, reference.inputs)) - reference.value:
             for output in reference.outputs:
                 result[output.span] = np.fmax(result[output.span], rms(moved[output.span]))
     result[(result == 0) & (reference.value == 0)] = 1.0
     return np.where(np.isfinite(result), result, 0.0)
 
 
-def still(task: Task, leaf: Leaf) -> Mask:
-    """The outputs (M,) that do not move at all over the steps of an input, one way or the other."""
-    reference, way = task.reference, np.zeros(task.steps.size)
-    way[leaf.span] = signed(np.random.default_rng(0), leaf.size) * task.steps[leaf.span]
+def lost(task: Task, leaf: Leaf) -> Array:
+    """How large a derivative by an input may be (M,) that is lost in the rounding of an output which does not move at
+    all, as it does not where its value is rounded to zero. That value says nothing of its size: what becomes of it as
+    the input moves does. 0 where it moves over the steps of the input."""
     with np.errstate(all="ignore"):
-        return np.asarray((reference.values(reference.point + np.stack([way, -way])) == reference.value).all(axis=0))
+        still = (_both_ways(task, leaf, task.steps) == task.reference.value).all(axis=0)
+    if not still.any():
+        return np.zeros(still.size)
+    return np.where(still, least(task.program, leaf, DOUBLE) * swings(task, leaf), 0.0)
+
+
+def _both_ways(task: Task, leaf: Leaf, lengths: Array) -> Array:
+    """The values (2, M) where an input has moved by these lengths, in a direction and in the opposite one."""
+    way = np.zeros(task.steps.size)
+    way[leaf.span] = signed(np.random.default_rng(0), leaf.size) * lengths[leaf.span]
+    return task.reference.values(task.reference.point + np.stack([way, -way]))
 
 
 def rounding(task: Task, output: Leaf, leaf: Leaf) -> float:
@@ -119,10 +132,8 @@ def slight(task: Task, output: Leaf, leaf: Leaf, numeric: Array) -> Array | None
     sign is overlooked. None where the caller has said how well they must be known."""
     if task.tolerance.given:
         return None
-    steps = task.steps[leaf.span, None]
-    size, usual = size_of(task.program, output), 2.0 ** step_exponent(task.reference)
-    share = task.tolerance.finest if is_tiny(task, leaf) else FINEST
-    return np.asarray(np.minimum(share * usual * size / steps, SIGNED * rms(numeric)))
+    change = (unimportant_of if is_tiny(task, leaf) else resolved_of)(task, size_of(task.program, output))
+    return np.asarray(np.minimum(change / task.steps[leaf.span, None], SIGNED * rms(numeric)))
 
 
 def flat(task: Task, output: Leaf, leaf: Leaf) -> Array:

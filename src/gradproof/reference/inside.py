@@ -100,18 +100,6 @@ class Narrowed(Wrapped):
         return read_only(SINGLE.round(self.inner.point))
 
     @property
-    def value(self) -> Array:
-        return self.inner.value
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        return self.inner.notes
-
-    @property
-    def batched(self) -> bool:
-        return self.inner.batched
-
-    @property
     def alone(self) -> int:
         return alone_of(self.inner)
 

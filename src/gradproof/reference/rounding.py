@@ -137,14 +137,7 @@ def magnified(run: Callable[[Array], Array], row: Array) -> tuple[Array, Array]:
 def wobbling(program: Program, cotangent: Array, generator: np.random.Generator) -> Array:
     """How rough J^T w (N,) is along a short line of points: by rounding, for that is all that no smooth function has.
     Zero where it does not run there."""
-
-    def along() -> Array:
-        gradient = program.gradient(cotangent)
-        rates = np.zeros(gradient.point.size)
-        rates[: program.point.size] = SHORT * signed(generator, program.point.size)
-        return gradient.values(gradient.point * (1.0 + np.arange(LINE)[:, None] * rates))
-
-    found = _if_it_runs(along)
+    found = _along_line(program, cotangent, SHORT * signed(generator, program.point.size))
     if found is None:
         return np.zeros(program.point.size)
     with np.errstate(invalid="ignore"):
@@ -202,17 +195,25 @@ def roughened(program: Program, cotangent: Array, form: Precision, generator: np
     """The inputs whose gradient J^T w is rounded to a format on its way: along a line of points, each half a rounding
     of that format from the next, it jumps. One that is only wrong goes straight, so near to each other. Where it does
     not run at such points, or does not move, nobody knows: all of them."""
-
-    def along() -> Array:
-        gradient = program.gradient(cotangent)
-        rates = 0.5 * form.roundoff * signed(generator, gradient.point.size)
-        return gradient.values(gradient.point * (1.0 + np.arange(LINE)[:, None] * rates))
-
-    found = _if_it_runs(along)
+    count = program.point.size + program.value.size
+    found = _along_line(program, cotangent, 0.5 * form.roundoff * signed(generator, count))
     steps = np.zeros((1, program.point.size)) if found is None else np.nan_to_num(np.diff(found, axis=0))
     turns, straight = extent(np.diff(steps, axis=0, prepend=steps[:1])), extent(np.vstack([steps, 0.0 * steps[:1]]))
     jumps = turns >= TURNS * straight
     return frozenset(leaf.path for leaf in program.inputs if np.mean(jumps[leaf.span]) >= SEVERAL)
+
+
+def _along_line(program: Program, cotangent: Array, rates: Array) -> Array | None:
+    """J^T w (k, N) at points of a line, each coordinate of which moves at its own rate; and the cotangent after them,
+    if there are rates for it. None where it does not run there."""
+
+    def along() -> Array:
+        gradient = program.gradient(cotangent)
+        points = np.repeat(gradient.point[None], LINE, axis=0)
+        points[:, : rates.size] *= 1.0 + np.arange(LINE)[:, None] * rates
+        return gradient.values(points)
+
+    return _if_it_runs(along)
 
 
 def _if_it_runs(run: Callable[[], T]) -> T | None:
