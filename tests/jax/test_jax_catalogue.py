@@ -16,7 +16,7 @@ NAMES = [
     "jax.numpy.cumprod",
     "jax.numpy.einsum",
     "jax.numpy.sort",
-    "jax.numpy.ndarray.at.set",
+    "jax.numpy.ndarray.at(set)",
     "jax.numpy.fft.rfft",
     "jax.numpy.linalg.inv",
     "jax.numpy.linalg.cholesky",

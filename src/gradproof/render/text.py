@@ -59,11 +59,11 @@ def panel(result: Result) -> RenderableType:
 
     colour = _COLOUR[result.verdict]
     grid = Table.grid(padding=(0, 1))
-    grid.add_column(no_wrap=True, min_width=11)
+    grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
     for line in lines(result):
         loud = line.label in ("reverse", "forward", "finding", "cause", "")
-        grid.add_row(Text("  " + line.label, style="bold" if loud else "dim"), Text(line.text))
+        grid.add_row(Text(f"  {line.label:<9}", style="bold" if loud else "dim"), Text(line.text))
     title = Text.assemble((str(result.verdict), f"bold {colour}"), ("  " + headline(result), "bold"))
     return Group(title, grid)
 

@@ -133,7 +133,7 @@ def _selections() -> Iterator[Entry]:
     yield Entry(f"{np}.place", (VECTOR, normal(2)), lambda x, v: jnp.place(x, jnp.arange(5) > 2, v, inplace=False))
     for name in ("set", "add", "multiply", "divide", "power", "min", "max"):
         yield Entry(
-            f"{np}.ndarray.at.{name}",
+            f"{np}.ndarray.at({name})",
             (uniform(0.5, 1.0, 5), uniform(1.5, 2.0, 2)),
             lambda x, v, name=name: getattr(x.at[jnp.array([1, 3])], name)(v, unique_indices=True),
         )

@@ -30,9 +30,19 @@ class Entry:
         given = {"wrt": self.wrt, "tolerance": self.tolerance}
         return {name: value for name, value in given.items() if value}
 
+    @property
+    def known(self) -> bool:
+        """Whether this release of JAX has the function: later ones have more."""
+        try:
+            self._named()
+        except AttributeError:
+            return False
+        return True
+
     def function(self) -> Callable[..., Any]:
-        if self.run is not None:
-            return self.run
+        return self._named() if self.run is None else self.run
+
+    def _named(self) -> Callable[..., Any]:
         path = self.name.partition("(")[0].split(".")
         names: list[str] = []
         while True:
