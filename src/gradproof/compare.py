@@ -16,13 +16,12 @@ import numpy as np
 
 from gradproof import recording
 from gradproof.adapters import program_of
-from gradproof.agreement import Mask
 from gradproof.errors import NoDerivative, Unsupported, UsageError
 from gradproof.evidence.gathered import restricted
 from gradproof.evidence.wording import unsupported
 from gradproof.norms import largest, rms
 from gradproof.precision import DOUBLE, SINGLE, Precision, form_of, of
-from gradproof.program import Array, Leaf, Program, Spot
+from gradproof.program import Array, Leaf, Mask, Program, Spot
 from gradproof.reference.steps import signed
 from gradproof.result import Comparison, Cost, Entry, Finding, Place, Result, Table, Verdict, worst_of
 from gradproof.settings import Settings

@@ -8,10 +8,10 @@ from functools import cached_property
 
 import numpy as np
 
-from gradproof.agreement import Mask, entry_tolerance
-from gradproof.diagnose.sight import Indices, Sight, Turned
+from gradproof.agreement import entry_tolerance
+from gradproof.diagnose.sight import Sight, Turned
 from gradproof.norms import rms
-from gradproof.program import Array, Leaf
+from gradproof.program import Array, Indices, Leaf, Mask
 from gradproof.settings import Tolerance
 
 # An explanation must leave at most this share of the wrong entries, and of their squared deviation, unexplained.

@@ -12,15 +12,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from gradproof.agreement import Mask
 from gradproof.diagnose.exhibit import Exhibit, shaped
 from gradproof.diagnose.moved import moves
-from gradproof.diagnose.sight import Indices, Line, Rows, Sight, some_columns
+from gradproof.diagnose.sight import Line, Rows, Sight, some_columns
 from gradproof.evidence.gathered import Task
 from gradproof.evidence.sums import part
 from gradproof.norms import dot, rms
 from gradproof.precision import DOUBLE, form_of
-from gradproof.program import Array, Leaf, Spot
+from gradproof.program import Array, Indices, Leaf, Mask, Spot
 from gradproof.reference.field import CHUNK, field_of, projected
 from gradproof.reference.glance import ENTRY, glance
 from gradproof.reference.steps import random_direction, signed

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from gradproof.diagnose.exhibit import Exhibit, varied
-from gradproof.diagnose.sight import Indices
 from gradproof.evidence.gathered import Task
 from gradproof.norms import rms
-from gradproof.program import Array, Leaf
+from gradproof.program import Array, Indices, Leaf
 from gradproof.result import Diagnosis
 
 # Columns that are measured at every point tried, and the rows of them that are compared.

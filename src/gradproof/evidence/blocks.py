@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gradproof.agreement import Judgement, Mask, judge
+from gradproof.agreement import Judgement, judge
 from gradproof.evidence.gathered import Task
 from gradproof.evidence.nans import explained
 from gradproof.evidence.scales import absent, flat, is_tiny, negligible, rounding, slight
 from gradproof.evidence.wording import REASONS, kink_remark, near_remark, stairs_remark
 from gradproof.norms import largest, rms
-from gradproof.program import Array, Leaf, leaf_at
+from gradproof.program import Array, Leaf, Mask, leaf_at
 from gradproof.reference.estimate import Estimate, Kind, Kinds
 from gradproof.result import Comparison, Entry, Finding, Place, Power, Table, Verdict
 from gradproof.table import vanishes

@@ -13,8 +13,7 @@ from gradproof.evidence.gathered import Task
 from gradproof.evidence.scales import rounding
 from gradproof.evidence.wording import REASONS
 from gradproof.precision import DOUBLE, coarsest
-from gradproof.program import Array, Leaf, leaf_at
-from gradproof.reference.bends import Indices
+from gradproof.program import Array, Indices, Leaf, leaf_at
 from gradproof.reference.estimate import Estimate, Kind
 from gradproof.reference.field import selected
 from gradproof.reference.ladder import fresh_opinion

@@ -7,13 +7,12 @@ from typing import Literal
 
 import numpy as np
 
-from gradproof.agreement import Mask
 from gradproof.evidence.gathered import Task
 from gradproof.evidence.lines import block_tolerances
 from gradproof.evidence.scales import ROUNDINGS, rounding
 from gradproof.norms import rms
 from gradproof.precision import DOUBLE
-from gradproof.program import Array, Leaf
+from gradproof.program import Array, Leaf, Mask
 from gradproof.reference.estimate import Estimate
 from gradproof.result import Finding, Place, Verdict
 

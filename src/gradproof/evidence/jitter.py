@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradproof.agreement import CLEAR, Mask
+from gradproof.agreement import CLEAR
 from gradproof.evidence.gathered import Task
 from gradproof.evidence.scales import lost
 from gradproof.norms import largest
 from gradproof.precision import DOUBLE, form_of
-from gradproof.program import Array, Indices
+from gradproof.program import Array, Indices, Mask
 from gradproof.reference.estimate import Estimate
 from gradproof.reference.field import field_of
 from gradproof.reference.rounding import LARGER, LUCK, SMALL, beside, extent, trembling

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradproof.agreement import Mask
 from gradproof.errors import Unsupported
 from gradproof.evidence.gathered import Task
 from gradproof.norms import all_finite
-from gradproof.program import Array, leaf_at
+from gradproof.program import Array, Mask, leaf_at
 from gradproof.reference.estimate import Kind, Kinds
 from gradproof.result import Finding, Place, Verdict
 

@@ -7,11 +7,10 @@ from typing import TypeVar
 
 import numpy as np
 
-from gradproof.agreement import Mask
 from gradproof.evidence.gathered import Task, distinct
 from gradproof.norms import largest, rms
 from gradproof.precision import DOUBLE, Precision, form_of
-from gradproof.program import Array, Leaf, Program
+from gradproof.program import Array, Leaf, Mask, Program
 from gradproof.reference.field import TINY
 from gradproof.reference.steps import scales, signed, step_exponent
 from gradproof.sizes import size_of

@@ -13,16 +13,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gradproof import precision
 from gradproof.norms import rms
-from gradproof.program import Array, Program
+from gradproof.program import Array, Indices, Mask, Program
 from gradproof.reference.field import CHUNK
 from gradproof.reference.stencil import FLOOR_FACTOR
-
-Mask = NDArray[np.bool_]
-Indices = NDArray[np.intp]
 
 # The second step, relative to the first.
 CLOSER = 1.0 / 16

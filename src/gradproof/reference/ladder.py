@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gradproof.program import Array
+from gradproof.program import Array, Indices, Mask
 from gradproof.reference.blur import blurred, shortest
 from gradproof.reference.complexstep import sharpened
 from gradproof.reference.estimate import Estimate, Goal, Kind
@@ -72,7 +71,7 @@ def refine(field: Field, displacements: Array, look: Rung, goal: Goal) -> Estima
     return result
 
 
-def _sharpened(field: Field, displacements: Array, goal: Goal, result: Estimate) -> NDArray[np.bool_]:
+def _sharpened(field: Field, displacements: Array, goal: Goal, result: Estimate) -> Mask:
     """What misses its goal, after the complex step has been asked about the rows that do."""
     missed = ~goal.met(result.value, result.bar)
     rows = np.flatnonzero(missed.any(axis=1))
@@ -140,9 +139,7 @@ class Question:
     deepest: int = 0
 
 
-def _walk(
-    question: Question, look: Rung, rows: NDArray[np.intp], stretches: Sequence[Sequence[int]], result: Estimate
-) -> None:
+def _walk(question: Question, look: Rung, rows: Indices, stretches: Sequence[Sequence[int]], result: Estimate) -> None:
     """Evaluate further rungs for some rows, stretch by stretch, and write the better estimates into `result`. Rows that
     may go higher than others go by themselves."""
     limits = question.field.limits(question.displacements[rows]) & ~1  # no rung is odd
@@ -152,7 +149,7 @@ def _walk(
 
 
 def _walk_alike(
-    question: Question, look: Rung, rows: NDArray[np.intp], stretches: Sequence[Sequence[int]], result: Estimate
+    question: Question, look: Rung, rows: Indices, stretches: Sequence[Sequence[int]], result: Estimate
 ) -> None:
     rungs = [look.of_rows(rows)]
     for stretch in stretches:
@@ -184,7 +181,7 @@ def _chosen(rungs: Sequence[Rung], goal: Goal, coarse: Array) -> Estimate:
 
 
 @np.errstate(invalid="ignore", divide="ignore")
-def _restless(rungs: Sequence[Rung], coarse: Array) -> NDArray[np.bool_]:
+def _restless(rungs: Sequence[Rung], coarse: Array) -> Mask:
     noise = noise_level(sorted(rungs, key=lambda rung: rung.exponent), coarse)
     return noise.steady & (noise.level > QUANTISED * coarse)
 
@@ -209,7 +206,7 @@ def _choose(rungs: Sequence[Rung], goal: Goal, coarse: Array) -> Estimate:
     return _on_flat_stairs(_on_stairs(plain, across, noise.stairs), noise, ordered, coarse)
 
 
-def _believed(ordered: Sequence[Rung], level: Array, steady: NDArray[np.bool_]) -> tuple[Array, Array]:
+def _believed(ordered: Sequence[Rung], level: Array, steady: Mask) -> tuple[Array, Array]:
     """The rung to believe if the function values have at least this noise, at all steps where it is steady."""
     bars = []
     for rung in ordered:
@@ -219,7 +216,7 @@ def _believed(ordered: Sequence[Rung], level: Array, steady: NDArray[np.bool_]) 
     return lepski([rung.slopes.central for rung in ordered], bars)
 
 
-def _on_stairs(tread: Estimate, across: tuple[Array, Array], stairs: NDArray[np.bool_]) -> Estimate:
+def _on_stairs(tread: Estimate, across: tuple[Array, Array], stairs: Mask) -> Estimate:
     """A quantiser is right to say zero, and a solver's author to give the slope across the stairs that its tolerance
     makes: where the two slopes differ, the interval between them is what is known."""
     slope, slope_bar = across

@@ -14,16 +14,14 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gradproof import precision
 from gradproof.errors import Ended
 from gradproof.norms import largest, rms
 from gradproof.precision import Precision
-from gradproof.program import Array, Leaf, Program
+from gradproof.program import Array, Leaf, Mask, Program
 from gradproof.reference.steps import signed
 
-Mask = NDArray[np.bool_]
 T = TypeVar("T")
 
 # Neighbours that are asked, and how many standard errors their mean may be off.

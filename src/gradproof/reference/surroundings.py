@@ -10,13 +10,10 @@ from __future__ import annotations
 from dataclasses import fields
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gradproof.program import Array
+from gradproof.program import Array, Mask
 from gradproof.reference.estimate import Estimate, Kind, Kinds
 from gradproof.reference.field import Field
-
-Mask = NDArray[np.bool_]
 
 # How far the surroundings are, in first steps; and how long a step is there, relative to that.
 FAR, NEAR, STEP = 2.0**-4, 2.0**-8, 2.0**-4

@@ -9,10 +9,9 @@ left long ago, zero is what its neighbours say as well, and nobody knows which o
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gradproof.precision import DOUBLE, SINGLE, of
-from gradproof.program import Array, Program, leaf_at
+from gradproof.program import Array, Mask, Program, leaf_at
 from gradproof.reference.field import Field
 from gradproof.sizes import size_of
 
@@ -24,7 +23,7 @@ ROUNDINGS = 8.0
 COARSE = 4.0
 
 
-def on_tread(program: Program, field: Field, coordinate: int, slope: Array) -> NDArray[np.bool_]:
+def on_tread(program: Program, field: Field, coordinate: int, slope: Array) -> Mask:
     """Where the outputs of `field` (M,) stay the same around the point, though by this slope along the coordinate they
     should have moved by more than some roundings."""
     if of(leaf_at(program.inputs, coordinate).dtype) is not SINGLE:
