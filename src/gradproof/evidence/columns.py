@@ -15,7 +15,7 @@ from gradproof.evidence.wording import REASONS
 from gradproof.precision import DOUBLE, coarsest
 from gradproof.program import Array, Indices, Leaf, leaf_at
 from gradproof.reference.estimate import Estimate, Kind
-from gradproof.reference.field import selected
+from gradproof.reference.field import field_of, only
 from gradproof.reference.ladder import fresh_opinion
 from gradproof.reference.surroundings import reconsidered
 from gradproof.result import Comparison, Entry, Place, Verdict
@@ -57,7 +57,7 @@ def look_at(task: Task, column: Column, modes: tuple[str, ...], sizes: Sizes) ->
         outputs = outputs[np.linspace(0, outputs.size - 1, most).astype(int)]
     step = np.zeros((1, task.steps.size))
     step[0, column.coordinate] = task.steps[column.coordinate]
-    field = selected(task.reference, outputs, task.exact)
+    field = only(field_of(task.reference, task.exact), outputs)
     opinion = fresh_opinion(field, step, 0.5 * task.tolerance.relative)
     claimed = {mode: _analytic(task, mode, column.coordinate, outputs) for mode in modes}
     looks = _looks(task, (column.coordinate, outputs), opinion, claimed, sizes)

@@ -68,10 +68,10 @@ def bends(program: Program, displacements: Array, outputs: Indices | None = None
     return _joined([around.seen(some).bends for some in around.batches(displacements)])
 
 
-def lasting_bends(program: Program, displacements: Array, outputs: Indices | None = None) -> Bends:
+def lasting_bends(program: Program, displacements: Array) -> Bends:
     """The same without strong curvature and the rounding of terms that cancel: four evaluations more, for the
     displacements along which something bends."""
-    around = _Around.of(program, outputs)
+    around = _Around.of(program, None)
     found = []
     for some in around.batches(displacements):
         seen = around.seen(some)

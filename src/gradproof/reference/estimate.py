@@ -73,6 +73,9 @@ class Estimate:
     def of_rows(self, rows: Indices) -> Estimate:
         return Estimate(self.value[rows], self.bar[rows], self.spread[rows], self.kind[rows])
 
+    def of_outputs(self, some: Indices) -> Estimate:
+        return Estimate(self.value[:, some], self.bar[:, some], self.spread[:, some], self.kind[:, some])
+
     def scaled(self, factor: Array) -> Estimate:
         """Every row divided by its own length: from derivative along a displacement to derivative along a unit."""
         column = factor[:, None]
@@ -85,10 +88,17 @@ class Estimate:
 
     def put(self, rows: Indices, other: Estimate) -> None:
         """Overwrite some rows with better ones; used while an estimate is being built, before anyone else sees it."""
-        self.value[rows] = other.value
-        self.bar[rows] = other.bar
-        self.spread[rows] = other.spread
-        self.kind[rows] = other.kind
+        self._put(rows, other)
+
+    def put_outputs(self, some: Indices, other: Estimate) -> None:
+        """The same for some outputs."""
+        self._put((slice(None), some), other)
+
+    def _put(self, where: Indices | tuple[slice, Indices], other: Estimate) -> None:
+        self.value[where] = other.value
+        self.bar[where] = other.bar
+        self.spread[where] = other.spread
+        self.kind[where] = other.kind
 
 
 @dataclass(frozen=True, slots=True)

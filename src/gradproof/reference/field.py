@@ -118,11 +118,6 @@ def single(program: Program, coordinate: int) -> Field:
     return _combined(program, [(slice(coordinate, coordinate + 1), np.ones(1))], None)
 
 
-def selected(program: Program, outputs: Indices, step: ComplexStep | None = None) -> Field:
-    """A few of the outputs, each for itself."""
-    return only(field_of(program, step), outputs)
-
-
 def projected(program: Program, cotangent: Array, step: ComplexStep | None = None) -> Field:
     """All outputs combined by one cotangent into a single number."""
     return _combined(program, [(slice(0, program.value.size), cotangent)], step)

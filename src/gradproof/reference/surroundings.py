@@ -7,8 +7,6 @@ point differ as much at a sixteenth of the distance, and the function at the poi
 
 from __future__ import annotations
 
-from dataclasses import fields
-
 import numpy as np
 
 from gradproof.program import Array, Mask
@@ -38,9 +36,7 @@ def reconsidered(field: Field, coordinate: int, steps: Array, found: Estimate) -
     hidden = plain & hidden_kinks(field, steps)
     if not hidden.any():
         return found
-    other = unfolded(field, coordinate, steps, found)
-    pairs = [(getattr(other, one.name), getattr(found, one.name)) for one in fields(Estimate)]
-    return Estimate(*(np.where(hidden, ours, theirs) for ours, theirs in pairs))
+    return found.with_others(hidden, unfolded(field, coordinate, steps, found))
 
 
 @np.errstate(invalid="ignore", over="ignore")
