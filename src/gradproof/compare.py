@@ -17,6 +17,7 @@ import numpy as np
 from gradproof import recording
 from gradproof.adapters import program_of
 from gradproof.errors import NoDerivative, Unsupported, UsageError
+from gradproof.evidence.entries import entry_of
 from gradproof.evidence.gathered import restricted
 from gradproof.evidence.wording import unsupported
 from gradproof.norms import largest, rms
@@ -234,8 +235,7 @@ def _worst(wrong: Mask, table: Table, pair: tuple[Leaf, Leaf]) -> tuple[Entry, .
     for at in zip(*np.unravel_index(order, rank.shape), strict=True):
         spot = leaf.spot(leaf.start + int(at[1]))
         place = Place(spot, None) if output is leaf else Place(Spot(output.path), spot)
-        numbers = (float(one[at]) for one in (table.analytic, table.numeric, table.bar, table.tolerance))
-        found.append(Entry(place, *numbers))
+        found.append(entry_of(place, at, table))
     return tuple(found)
 
 

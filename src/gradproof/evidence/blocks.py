@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gradproof.agreement import Judgement, judge
+from gradproof.evidence.entries import measured_entry
 from gradproof.evidence.gathered import Task
 from gradproof.evidence.nans import explained
 from gradproof.evidence.scales import absent, flat, is_tiny, negligible, rounding, slight
@@ -132,14 +133,8 @@ def _strongest(sides: tuple[Array, Estimate, Array], pair: tuple[Leaf, Leaf]) ->
 def _entry(where: tuple[int, int], sides: tuple[Array, Estimate, Array], pair: tuple[Leaf, Leaf]) -> Entry:
     output, leaf = pair
     analytic, numeric, tolerance = sides
-    return Entry(
-        Place(output.spot(output.start + where[1]), leaf.spot(leaf.start + where[0])),
-        float(analytic[where]),
-        float(numeric.value[where]),
-        float(numeric.bar[where]),
-        float(tolerance[where]),
-        float(numeric.spread[where]),
-    )
+    place = Place(output.spot(output.start + where[1]), leaf.spot(leaf.start + where[0]))
+    return measured_entry(place, where, analytic, numeric, tolerance)
 
 
 def kinks_of(task: Task, numeric: Estimate) -> tuple[Finding, ...]:

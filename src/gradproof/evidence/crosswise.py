@@ -18,6 +18,7 @@ import numpy as np
 
 from gradproof.agreement import entry_tolerance
 from gradproof.contracts.linear import SIZES, combination, loudness, mixed
+from gradproof.evidence.entries import entry_of
 from gradproof.evidence.forward import sizes
 from gradproof.evidence.gathered import Gathered, Task
 from gradproof.evidence.groups import Groups, groups_of
@@ -225,8 +226,7 @@ def _farthest(block: Table) -> Table:
 
 def _strongest(block: Table, output: Leaf, leaf: Leaf) -> Entry | None:
     """The largest sum; None if all are zero."""
-    at = np.unravel_index(int(np.argmax(np.abs(block.analytic))), block.analytic.shape)
+    at = divmod(int(np.argmax(np.abs(block.analytic))), output.size)
     if not block.analytic[at]:
         return None
-    numbers = (float(one[at]) for one in (block.analytic, block.numeric, block.bar, block.tolerance))
-    return Entry(Place(output.spot(output.start + int(at[1])), Spot(leaf.path)), *numbers)
+    return entry_of(Place(output.spot(output.start + at[1]), Spot(leaf.path)), at, block)

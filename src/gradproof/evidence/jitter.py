@@ -72,8 +72,7 @@ def widen(task: Task, analytic: dict[str, Array], numeric: Estimate, wrong: Mask
 
 def _rounding_of(task: Task, output: int, apart: Array, wrong: Mask) -> Array:
     """What the derivatives of one output may be off by (N,), of which some are wrong by so much."""
-    unit = np.zeros(task.program.value.size)
-    unit[output] = 1.0
+    unit = np.eye(1, task.program.value.size, output)[0]
 
     def all_of_it(trembles: Array) -> bool:
         return bool((apart[wrong] <= FACTOR * trembles[wrong]).all())

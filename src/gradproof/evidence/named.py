@@ -9,6 +9,7 @@ import numpy as np
 
 from gradproof.agreement import entry_tolerance, judge
 from gradproof.evidence.blame import NOBODY, Group, followed
+from gradproof.evidence.entries import measured_entry
 from gradproof.evidence.gathered import Task
 from gradproof.evidence.scales import rounding
 from gradproof.program import Array, Indices, Leaf, Stored
@@ -128,17 +129,14 @@ class Court:
     def _entry(self, pair: tuple[int, int], output: Leaf, leaf: Leaf, scale: float) -> tuple[Entry, Verdict]:
         """One entry, by moving its column alone."""
         task, (j, i) = self._task, pair
-        step = np.zeros((1, task.steps.size))
-        step[0, i] = task.steps[i]
-        field = only(self._field, np.array([j]))
-        opinion = fresh_opinion(field, step, 0.5 * task.tolerance.relative)
+        step = np.eye(1, task.steps.size, i) * task.steps
+        opinion = fresh_opinion(only(self._field, np.array([j])), step, 0.5 * task.tolerance.relative)
         numeric = opinion.scaled(1.0 / task.steps[[i]])
         at = np.flatnonzero((self._stored.outputs == j) & (self._stored.inputs == i))
         analytic = np.full((1, 1), self._stored.values[at[0]] if at.size else 0.0)
         tolerance = entry_tolerance(numeric.value, scale, task.tolerance) + rounding(task, output, leaf)
         verdict = Verdict.WRONG if judge(analytic, numeric, tolerance).wrong.any() else Verdict.RIGHT
-        numbers = (analytic, numeric.value, numeric.bar, tolerance, numeric.spread)
-        return Entry(Place(output.spot(j), leaf.spot(i)), *(float(one[0, 0]) for one in numbers)), verdict
+        return measured_entry(Place(output.spot(j), leaf.spot(i)), (0, 0), analytic, numeric, tolerance), verdict
 
 
 def _worst(suspects: Sequence[Suspects]) -> list[tuple[int, int]]:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from gradproof.agreement import entry_tolerance, judge
 from gradproof.evidence.blame import NOBODY, Group, blamed
 from gradproof.evidence.colouring import Grouping
+from gradproof.evidence.entries import entry_of
 from gradproof.evidence.gathered import Gathered, Task
 from gradproof.evidence.glanced import enough
 from gradproof.evidence.lengths import group_lengths
@@ -239,13 +240,8 @@ def _strongest(stored: Stored, table: Table, some: Indices, pair: tuple[Leaf, Le
     if not some.size or table.spread is not None:
         return None
     top = int(np.argmax(np.abs(table.numeric)))
-    return Entry(
-        Place(pair[0].spot(int(stored.outputs[some[top]])), pair[1].spot(int(stored.inputs[some[top]]))),
-        float(table.analytic[top]),
-        float(table.numeric[top]),
-        float(table.bar[top]),
-        float(table.tolerance[top]),
-    )
+    place = Place(pair[0].spot(int(stored.outputs[some[top]])), pair[1].spot(int(stored.inputs[some[top]])))
+    return entry_of(place, (top,), table)
 
 
 def _kinks(task: Task, stored: Stored, numbers: Numbers) -> tuple[Finding, ...]:
