@@ -28,7 +28,7 @@ def on_tread(program: Program, field: Field, coordinate: int, slope: Array) -> M
     should have moved by more than some roundings."""
     if of(leaf_at(program.inputs, coordinate).dtype) is not SINGLE:
         return np.zeros(slope.shape, dtype=bool)
-    spacing = float(np.ldexp(1.0, np.frexp(program.point[coordinate])[1] - SINGLE.bits))
+    spacing = float(SINGLE.spacing(program.point[coordinate]))
     length, step = np.zeros(slope.shape), np.full(slope.shape, np.inf)
     for side in (-1.0, 1.0):
         points = np.repeat(field.point[None], AWAY.size, axis=0)
@@ -38,7 +38,7 @@ def on_tread(program: Program, field: Field, coordinate: int, slope: Array) -> M
         step = np.minimum(step, np.min(_powers(moves), axis=0))
     # A number that is nearly zero may be left of such as the others are.
     rounding = np.maximum(field.floor, SINGLE.roundoff * size_of(program))
-    left_over = step >= COARSE * np.ldexp(1.0, np.frexp(field.value)[1] - SINGLE.bits)
+    left_over = step >= COARSE * SINGLE.spacing(field.value)
     return np.asarray((np.abs(slope) * length > ROUNDINGS * rounding) & ~left_over)
 
 
