@@ -8,7 +8,7 @@ import numpy as np
 
 from gradproof.agreement import Judgement, judge
 from gradproof.evidence.entries import measured_entry
-from gradproof.evidence.gathered import Task
+from gradproof.evidence.gathered import Task, weakest
 from gradproof.evidence.nans import explained
 from gradproof.evidence.scales import absent, flat, is_tiny, negligible, rounding, slight
 from gradproof.evidence.wording import REASONS, kink_remark, near_remark, stairs_remark
@@ -155,15 +155,12 @@ def kinks_of(task: Task, numeric: Estimate) -> tuple[Finding, ...]:
 
 def power_of(task: Task, measured: Measured) -> Power | None:
     """The smallest error of a single entry that would have been called wrong, in the worst-known entry."""
-    worst, relative = 0.0, 0.0
+    seen = []
     for output in task.program.outputs:
         for leaf in task.program.inputs:
             block = (leaf.span, output.span)
             value, bar = measured.estimate.value[block], measured.estimate.bar[block]
             # What is zero within its bar has no size that an error could be a share of.
-            top = 0.0 if vanishes(value, bar) else largest(value)
-            if top > 0:
-                error = float(np.max(measured.tolerance[block])) + float(np.max(bar))
-                if error / top >= relative:
-                    worst, relative = error, error / top
-    return Power(worst, relative, 1.0) if relative > 0 else None
+            if not vanishes(value, bar):
+                seen.append((float(np.max(measured.tolerance[block])) + float(np.max(bar)), largest(value)))
+    return weakest(seen, 1.0)

@@ -15,7 +15,7 @@ import numpy as np
 from gradproof.agreement import CLEAR
 from gradproof.evidence.bisect import Located, Suspect, locate
 from gradproof.evidence.columns import reason_of, with_looks
-from gradproof.evidence.gathered import Gathered, Task
+from gradproof.evidence.gathered import Gathered, Task, weakest
 from gradproof.evidence.measure import Evidence, granted, negligible_change, slight_change
 from gradproof.evidence.scales import lost, swings, unimportant_of
 from gradproof.evidence.sums import Probe, part
@@ -253,7 +253,7 @@ def _remarks(task: Task, evidence: Evidence) -> list[Finding]:
 def _power(task: Task, evidence: Evidence, comparisons: tuple[Comparison, ...]) -> Power | None:
     """A single wrong entry e_ji contributes e_ji u_i w_j to the first probe, with |u_i| at least half of its step and
     |w_j| at least 0.5: what exceeds the slack is seen."""
-    worst, relative = 0.0, 0.0
+    seen = []
     for comparison in comparisons:
         i = task.program.inputs.index(comparison.input)
         o = task.program.outputs.index(comparison.output)
@@ -265,7 +265,5 @@ def _power(task: Task, evidence: Evidence, comparisons: tuple[Comparison, ...]) 
             top = float(outcome.analytic[comparison.mode].largest[i, o])
             slack = DOUBTED * float(comparison.bar[k] + comparison.deviation[k])
             error = slack / (0.25 * float(np.min(task.steps[comparison.input.span])))
-            error = max(error, task.tolerance.absolute + task.tolerance.relative * top)
-            if top > 0 and error / top >= relative:
-                worst, relative = error, error / top
-    return Power(worst, relative, 0.0) if relative > 0 else None
+            seen.append((max(error, task.tolerance.absolute + task.tolerance.relative * top), top))
+    return weakest(seen, 0.0)

@@ -17,7 +17,7 @@ from gradproof.agreement import entry_tolerance, judge
 from gradproof.evidence.blame import NOBODY, Group, blamed
 from gradproof.evidence.colouring import Grouping
 from gradproof.evidence.entries import entry_of
-from gradproof.evidence.gathered import Gathered, Task
+from gradproof.evidence.gathered import Gathered, Task, weakest
 from gradproof.evidence.glanced import enough
 from gradproof.evidence.lengths import group_lengths
 from gradproof.evidence.named import Blamed, Court, Suspects
@@ -256,12 +256,9 @@ def _kinks(task: Task, stored: Stored, numbers: Numbers) -> tuple[Finding, ...]:
 
 def _power(comparisons: tuple[Comparison, ...], numbers: Numbers, stored: Stored) -> Power | None:
     """For stored entries their tolerance and bar; for the others what their group leaves unseen."""
-    worst, relative = 0.0, 0.0
+    seen = []
     for block in comparisons:
         top = largest(block.numeric)
         if top > 0:
-            error = max(float(np.max(block.tolerance + block.bar)), numbers.outside[block.input.path])
-            if error / top >= relative:
-                worst, relative = error, error / top
-    entries = sum(block.entries for block in comparisons)
-    return Power(worst, relative, stored.values.size / entries) if relative > 0 else None
+            seen.append((max(float(np.max(block.tolerance + block.bar)), numbers.outside[block.input.path]), top))
+    return weakest(seen, stored.values.size / max(sum(block.entries for block in comparisons), 1))

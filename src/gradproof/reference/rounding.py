@@ -81,7 +81,7 @@ def neighbours(point: Array, inputs: Sequence[Leaf], form: Precision, generator:
     larger = np.empty_like(spacing)
     for leaf in inputs:
         larger[leaf.span] = np.maximum(spacing[leaf.span], form.spacing(rms(point[leaf.span])))
-    moves = generator.integers(-1, 2, (1 + NEIGHBOURS, point.size)) * np.where(point == 0, 0.0, spacing)
+    moves = np.where(point == 0, 0.0, spacing) * generator.integers(-1, 2, (1 + NEIGHBOURS, point.size)).astype(float)
     moves[1 + NEIGHBOURS // 2 :] *= larger / spacing
     moves[0] = 0.0
     return np.asarray(form.round(point + moves))
