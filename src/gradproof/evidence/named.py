@@ -73,15 +73,15 @@ class Court:
         wrong = [one for one in own if one.verdict is Verdict.WRONG and one.outputs.size]
         if wrong:
             count, pairs = sum(one.outputs.size for one in wrong), _worst(wrong)
-            found, kinked = self._adjudicated(wrong, pairs, output, leaf, scale)
+            found, cleared = self._adjudicated(wrong, pairs, output, leaf, scale)
             if found:
                 found.sort(key=lambda entry: -entry.deviation / (entry.tolerance + entry.bar + 1e-300))
                 return Blamed(Verdict.WRONG, tuple(found), count - len(pairs) + len(found))
             beyond = {int(j) for one in wrong for j in one.beyond}
-            if beyond and not kinked:
+            if beyond and not cleared:
                 return Blamed(Verdict.WRONG, wrong=count, reason="no single entry stands out")
-            if beyond - kinked:
-                return Blamed(Verdict.UNDECIDED, reason="kink")
+            if beyond - cleared.keys():
+                return Blamed(Verdict.UNDECIDED, reason="kink" if "kink" in cleared.values() else "noise")
         vague = [one for one in own if one.verdict is Verdict.UNDECIDED and one.outputs.size]
         if vague:
             entries = tuple(self._entry(pair, output, leaf, scale)[0] for pair in _worst(vague))
@@ -91,24 +91,25 @@ class Court:
 
     def _adjudicated(
         self, suspects: Sequence[Suspects], pairs: list[tuple[int, int]], output: Leaf, leaf: Leaf, scale: float
-    ) -> tuple[list[Entry], set[int]]:
-        """The wrong entries, and the outputs that deviate by their kinks alone."""
-        found, kinked = [], set()
+    ) -> tuple[list[Entry], dict[int, str]]:
+        """The wrong entries; and the outputs that deviate by entries alone which, each by itself, are right: by their
+        kinks, or because one look has ended on a tread of stairs."""
+        found, cleared = [], {}
         for j, i in pairs:
             entry, verdict = self._entry((j, i), output, leaf, scale)
             if verdict is Verdict.WRONG:
                 found.append(entry)
-            elif entry.spread > 0:
+            else:
                 one = next(one for one in suspects if j in one.outputs[one.columns == i])
                 behind = self._behind(one, (j, i), output, leaf, scale)
                 if behind.verdict is Verdict.RIGHT:
-                    kinked.add(j)
+                    cleared[j] = "kink" if entry.spread else "noise"
                 found += behind.found
-        return found, kinked
+        return found, cleared
 
     def _behind(self, one: Suspects, pair: tuple[int, int], output: Leaf, leaf: Leaf, scale: float) -> Blamed:
-        """What an output does when the columns at whose kinks it is are at rest: several of them may look like a slope
-        that none of them has, and hide one that is wrong."""
+        """What an output does when a column whose entry is right is at rest; and when all are at whose kinks it is:
+        several of them may look like a slope that none of them has, and hide one that is wrong."""
         group, (j, column) = one.group, pair
         allowed = float(one.allowed[one.outputs == j][0])
         for _ in range(ADJUDICATED):

@@ -169,6 +169,8 @@ def undecided(comparison: Comparison, tolerance: Tolerance) -> Finding:
         hint = hint.replace("a wider tolerance=", f"tolerance={needed:g}")
     if worst:
         known = f"the numeric derivative is only known to ±{worst.bar:.2g}, the tolerance is {worst.tolerance:.2g}"
+    elif comparison.scope == "pattern":
+        known = "what is not stored should be zero, and that is not known within the tolerance"
     else:
         k = int(np.argmax(comparison.bar - comparison.tolerance))
         known = (
@@ -182,7 +184,7 @@ def undecided(comparison: Comparison, tolerance: Tolerance) -> Finding:
 def _granting(comparison: Comparison, tolerance: Tolerance) -> float:
     """A relative tolerance that is wider than all bars, of entries or of sums; 0 if there is none."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        times = float(np.max(comparison.bar / comparison.tolerance))
+        times = float(np.max(comparison.bar / comparison.tolerance, initial=0.0))
     return rounded_up(2.0 * times * tolerance.relative) if np.isfinite(times) else 0.0
 
 
