@@ -92,9 +92,7 @@ def compare(
         comparisons=comparisons,
         findings=findings,
         skipped=judged.skipped,
-        notes=(
-            f"allowed are {multiple:g} times the errors of {plain.name} in {_formats(plain)}; float64 is the truth",
-        ),
+        notes=(f"allowed: {multiple:g} times the error of {plain.name} in {_formats(plain)}; float64 is the truth",),
         power=None,
         cost=Cost(
             sum(one.evaluations for one in tallies),

@@ -63,6 +63,6 @@ def _remark(leaf: Leaf, size: Array, faint: Mask, role: Literal["argument", "out
         Verdict.RIGHT,
         Place(None, spot) if role == "argument" else Place(spot, None),
         f"this check proves little about {spot}{more}: a negated gradient would have passed too",
-        f"Others in {leaf.path} have derivatives so large that these drown: take other units, or make it an {role} of "
-        "its own.",
+        f"Other entries of {leaf.path} have derivatives so much larger that these are lost beside them: use other "
+        f"units, or make it an {role} of its own.",
     )

@@ -43,7 +43,7 @@ SEVERAL = frozenset({Kind.KINK, Kind.STAIRS, Kind.STEEP, Kind.JUMP})
 DOUBTED = 32.0
 # So many wrong blocks of a mode are followed to an entry: they are printed, and looked at for a cause.
 FOLLOWED: dict[Detail, int] = {"verdict": 1, "summary": 3, "plots": 3}
-NOT_SINGLED_OUT = "the entries that were looked at are each within tolerance, but such do not add up to this"
+NOT_SINGLED_OUT = "every entry that was looked at is within tolerance, but such entries cannot add up to this"
 
 
 def gather(task: Task, evidence: Evidence) -> Gathered:
