@@ -10,7 +10,7 @@ from gradproof.agreement import Judgement, judge
 from gradproof.evidence.entries import measured_entry
 from gradproof.evidence.gathered import Task, weakest
 from gradproof.evidence.nans import explained
-from gradproof.evidence.scales import absent, flat, is_tiny, negligible, rounding, slight
+from gradproof.evidence.scales import absent, flat, negligible, slight
 from gradproof.evidence.wording import REASONS, kink_remark, near_remark, stairs_remark
 from gradproof.norms import largest, rms
 from gradproof.program import Array, Leaf, Mask, leaf_at
@@ -96,9 +96,7 @@ def _negligible(task: Task, analytic: Array, numeric: Estimate, pair: tuple[Leaf
         narrow = np.zeros(numeric.bar.shape, dtype=bool) if enough is None else np.asarray(numeric.bar <= enough)
         return narrow if none is None else narrow | none & (numeric.bar <= task.tolerance.of_block * rms(numeric.value))
     narrow = np.asarray(numeric.bar <= negligible(task, *pair))
-    narrow = narrow if narrow.all() else narrow | (numeric.bar <= flat(task, *pair))
-    # By a tiny input nearly nothing is important, and yet what claims to be more than rounding has a size.
-    return narrow & (np.abs(analytic) <= rounding(task, *pair)) if is_tiny(task, pair[1]) else narrow
+    return narrow if narrow.all() else narrow | (numeric.bar <= flat(task, *pair))
 
 
 def _reason(kinds: Kinds, task: Task) -> str:

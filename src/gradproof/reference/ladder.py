@@ -28,6 +28,8 @@ FAR_DESCENT = (-16, -20, -24, -28)
 NEIGHBOURS = (4, -4, -8)
 # Only for first steps that are tiny: see `Field.limits`.
 FURTHER = tuple(range(16, 1024, 4))
+# What moves by less than so many times its rounding may need them.
+FAINT = 2.0**16
 # Stairs this high, in units of what `Field.coarse` says, do not come from a computation in float32.
 QUANTISED = 2.0
 # That nothing moved is sure where the slope is so many times what rounding may hide.
@@ -170,14 +172,15 @@ def _walk_alike(
 
 
 def _chosen(rungs: Sequence[Rung], goal: Goal, coarse: Array) -> Estimate:
-    """Steps beyond the scale of what moves are believed only where they agree with what was seen over shorter ones:
-    there, an oscillation looks like anything."""
+    """Steps beyond the scale of what moves are believed only where hardly anything moved over shorter ones, and they
+    agree with what little that was: there, an oscillation looks like anything."""
     usual = [rung for rung in rungs if rung.exponent < FURTHER[0]]
     chosen = _choose(usual, goal, coarse)
     if len(usual) == len(rungs):
         return chosen
+    still = np.logical_and.reduce([rung.moved <= FAINT * rung.floor for rung in usual])
     further = _choose(rungs, goal, coarse)
-    return chosen.with_others(np.abs(further.value - chosen.value) <= chosen.bar, further)
+    return chosen.with_others(still & (np.abs(further.value - chosen.value) <= chosen.bar), further)
 
 
 @np.errstate(invalid="ignore", divide="ignore")

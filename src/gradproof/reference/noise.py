@@ -40,6 +40,11 @@ class Rung:
         """Where no sample of one side did, at least: the point may lie at the edge of a tread."""
         return np.asarray(self.unchanged | (self.slopes.right == 0) | (self.slopes.left == 0))
 
+    @property
+    def moved(self) -> Array:
+        """How far the function moves over the step, as a slope: steadily, or by what is left over."""
+        return np.maximum(np.abs(self.slopes.central), self.slopes.sigma * 2.0**-self.exponent)
+
     def of_rows(self, rows: Indices) -> Rung:
         taken = {field.name: getattr(self.slopes, field.name)[rows] for field in fields(Slopes)}
         return Rung(self.exponent, Slopes(**taken), self.floor[rows])
