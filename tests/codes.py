@@ -9,6 +9,7 @@ import contextlib
 import io
 import re
 import sys
+from itertools import takewhile
 from pathlib import Path
 
 from gradproof.codes import Code, Kind, codes
@@ -47,7 +48,7 @@ def cut(output: str) -> str:
     """Without the lines beside the point; remarks matter only where they are all there is."""
     lines = [line.rstrip() for line in output.splitlines() if not BESIDE.match(line)]
     if not output.startswith("RIGHT"):
-        lines = [line for line in lines if not line.startswith("  remark ")]
+        lines = list(takewhile(lambda line: not line.startswith("  remark "), lines))  # what comes next is about them
     return "\n".join(lines).strip() + "\n"
 
 

@@ -10,14 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gradproof import precision
 from gradproof.program import Array, Program
+from gradproof.program import Mask as Mask  # noqa: PLC0414  `exhaustive` and `together` take it from here
 from gradproof.reference.estimate import Estimate
 from gradproof.settings import Settings, Tolerance
-
-Mask = NDArray[np.bool_]
 
 # Default relative tolerance: 1e-5 in double; below that a multiple of the format's own rounding error, which grows
 # with the logarithm of the number of terms that a gradient entry may sum.

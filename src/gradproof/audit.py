@@ -7,7 +7,7 @@ import numpy as np
 from gradproof.program import Spot
 from gradproof.result import Comparison, Finding, Place, Verdict
 
-MUTANTS = (("zeroed", 0.0), ("negated", -1.0), ("doubled", 2.0), ("1 %-scaled", 1.01))
+MUTANTS = (("zeroed", 0.0), ("negated", -1.0), ("doubled", 2.0), ("1 % larger", 1.01))
 
 
 def survivors(comparison: Comparison) -> tuple[str, ...]:
@@ -55,7 +55,7 @@ def audit(comparisons: tuple[Comparison, ...]) -> tuple[Finding, ...]:
                     Verdict.RIGHT,
                     Place(None, Spot(path)) if own else Place(),
                     f"this check proves little about {path if own else 'the first derivative'}{zero}: a "
-                    f"{' or '.join(common)} gradient would have passed too",
+                    f"{' or '.join(filter(None, [', '.join(common[:-1]), common[-1]]))} gradient would have passed too",
                     "Choose a point where the derivative is not zero, or a narrower tolerance=.",
                 )
             )

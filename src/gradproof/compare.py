@@ -16,13 +16,13 @@ import numpy as np
 
 from gradproof import recording
 from gradproof.adapters import program_of
-from gradproof.agreement import Mask
 from gradproof.errors import NoDerivative, Unsupported, UsageError
+from gradproof.evidence.entries import entry_of
 from gradproof.evidence.gathered import restricted
 from gradproof.evidence.wording import unsupported
 from gradproof.norms import largest, rms
 from gradproof.precision import DOUBLE, SINGLE, Precision, form_of, of
-from gradproof.program import Array, Leaf, Program, Spot
+from gradproof.program import Array, Leaf, Mask, Program, Spot
 from gradproof.reference.steps import signed
 from gradproof.result import Comparison, Cost, Entry, Finding, Place, Result, Table, Verdict, worst_of
 from gradproof.settings import Settings
@@ -92,9 +92,7 @@ def compare(
         comparisons=comparisons,
         findings=findings,
         skipped=judged.skipped,
-        notes=(
-            f"allowed are {multiple:g} times the errors of {plain.name} in {_formats(plain)}; float64 is the truth",
-        ),
+        notes=(f"allowed: {multiple:g} times the error of {plain.name} in {_formats(plain)}; float64 is the truth",),
         power=None,
         cost=Cost(
             sum(one.evaluations for one in tallies),
@@ -235,8 +233,7 @@ def _worst(wrong: Mask, table: Table, pair: tuple[Leaf, Leaf]) -> tuple[Entry, .
     for at in zip(*np.unravel_index(order, rank.shape), strict=True):
         spot = leaf.spot(leaf.start + int(at[1]))
         place = Place(spot, None) if output is leaf else Place(Spot(output.path), spot)
-        numbers = (float(one[at]) for one in (table.analytic, table.numeric, table.bar, table.tolerance))
-        found.append(Entry(place, *numbers))
+        found.append(entry_of(place, at, table))
     return tuple(found)
 
 

@@ -35,6 +35,10 @@ class Precision:
         significand, exponent = np.frexp(values)
         return np.asarray(np.ldexp(np.rint(np.ldexp(significand, self.bits)), exponent - self.bits))
 
+    def spacing(self, values: Array | float) -> Array:
+        """How far it is from numbers of this size to the next one of this format."""
+        return np.asarray(np.ldexp(1.0, np.frexp(values)[1] - self.bits))
+
 
 # Kernels in half precision round once at the end, those in float32 all the way; hence the numbers of roundings. What is
 # small in float16 is not so in float32, in which processors compute it.

@@ -30,6 +30,7 @@ from gradproof.errors import Unsupported
 # Any float64 array; the name of the variable says whether it is a vector or rows of them.
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
+Mask = NDArray[np.bool_]
 ComplexArray = NDArray[np.complex128]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -179,6 +180,30 @@ def file(request: pytest.FixtureRequest) -> Path:
 
 def test_the_module_has_a_place_among_the_layers(file: Path) -> None:
     assert module_of(file) in {*RANK, *ABOVE}, "give the new module a row in LAYERS"
+
+
+@pytest.mark.parametrize("package", ["evidence", "reference"])
+def test_a_package_is_a_map_of_its_modules(package: str) -> None:
+    """In its docstring, a line for each."""
+    found = ast.get_docstring(ast.parse((SOURCE / package / "__init__.py").read_text())) or ""
+    named = re.findall(r"^    (\w+)", found, re.MULTILINE)
+    assert sorted(named) == sorted(file.stem for file in (SOURCE / package).glob("*.py") if file.stem != "__init__")
+
+
+def test_the_page_on_architecture_names_what_exists() -> None:
+    """Modules by their path, tests by their name."""
+    page = (SOURCE.parents[1] / "docs" / "architecture.md").read_text()
+    modules = re.findall(r"`([a-z]+(?:/[a-z]+)*\.py)`", page)
+    assert modules
+    assert [module for module in modules if not (SOURCE / module).exists()] == []
+    tests = set(re.findall(r"`(test_\w+)`", page))
+    assert tests
+    defined = {
+        name
+        for file in SOURCE.parents[1].glob("tests/**/test_*.py")
+        for name in [file.stem, *re.findall(r"^def (test_\w+)", file.read_text(), re.MULTILINE)]
+    }
+    assert tests <= defined, tests - defined
 
 
 def test_imports_point_one_way(file: Path) -> None:

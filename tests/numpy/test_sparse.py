@@ -329,6 +329,46 @@ def test_an_empty_pattern_is_one_group() -> None:
     assert empty.verdict is Verdict.RIGHT
     assert {finding.code for finding in empty.findings} == {"vacuous"}
     assert check(np.sin, nothing, X[:5000]).verdict is Verdict.WRONG
+    unclear = check(lambda x: 1e-3 * np.sin(1e13 * x), nothing, X[:5000])
+    assert unclear.verdict is Verdict.UNDECIDED
+    assert "what is not stored should be zero" in unclear.findings[0].sentence
+
+
+@pytest.mark.parametrize(
+    ("fn", "slope", "x"),
+    [
+        (lambda x: x**3, lambda x: 3 * x**2, np.zeros(1000)),
+        (lambda x: np.where(x == X[5], 1e12, np.sin(x)), lambda x: np.where(x == X[5], 0.0, np.cos(x)), X[:1000]),
+    ],
+    ids=["flat", "large and constant"],
+)
+def test_zeros_that_no_difference_resolves_are_right_where_nothing_of_importance_happens(
+    fn: Any, slope: Any, x: np.ndarray
+) -> None:
+    at = np.arange(1000) == 5
+    still = np.where(at, fn(x), 0.0)
+
+    def moved(by: float) -> Callable[[np.ndarray], np.ndarray]:
+        return lambda y: np.where(at, still + by * (y - x), fn(y))
+
+    def jac(y: np.ndarray) -> Any:
+        return sp.diags_array(np.where(at, 0.0, slope(y))).tocsr()
+
+    assert check(moved(0.0), jac, x).verdict is Verdict.RIGHT
+    wrong = check(moved(1e6), jac, x)
+    assert (wrong.verdict, places(wrong)) == (Verdict.WRONG, {"d out[5] / d args[0][5]"})
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_treads_that_slope_are_not_called_wrong(seed: int) -> None:
+    """As of a solver that stops at a tolerance and was started from its argument: one look may end on a tread."""
+    x = np.random.default_rng(seed).standard_normal(1000)
+
+    def fn(x: np.ndarray) -> np.ndarray:
+        return np.sin(x) + 1e-9 * np.modf(1e8 * x)[0]
+
+    assert check(fn, lambda x: sp.diags_array(np.cos(x)).tocsr(), x).verdict is not Verdict.WRONG
+    assert check(fn, lambda x: sp.diags_array(1.5 * np.cos(x)).tocsr(), x).verdict is Verdict.WRONG
 
 
 def test_a_pattern_in_reports() -> None:

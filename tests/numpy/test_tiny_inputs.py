@@ -47,8 +47,21 @@ def test_a_function_that_has_its_own_tiny_unit(size: float, offset: float) -> No
     assert check(wave, lambda x: -np.cos(x / size) / size, x).verdict is Verdict.WRONG
 
 
-def test_an_oscillation_of_its_own_unit_is_not_taken_for_what_long_steps_say() -> None:
+@pytest.mark.parametrize("height", [1e-10, 3e-12])
+def test_an_oscillation_of_its_own_unit_is_not_taken_for_what_long_steps_say(height: float) -> None:
     size = 1e-15
     x = size * np.linspace(1.0, 2.0, 3)
-    found = check(lambda x: 1 + 1e-10 * np.sin(x / size), lambda x: 1e-10 * np.cos(x / size) / size, x)
+    found = check(lambda x: 1 + height * np.sin(x / size), lambda x: height * np.cos(x / size) / size, x)
     assert found.verdict is not Verdict.WRONG
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("offset", [1.0, 1e2])
+def test_nor_is_one_with_noise(size: float, offset: float) -> None:
+    x = size * np.linspace(1.0, 2.0, 7)
+
+    def noisy(x: np.ndarray) -> np.ndarray:
+        return offset + 1e-3 * np.sin(x / size) + 1e-6 * np.modf(np.abs(1e7 * np.sin(1e9 * x / size + 1)))[0]
+
+    assert check(noisy, lambda x: 1e-3 * np.cos(x / size) / size, x).verdict is not Verdict.WRONG
+    assert check(noisy, lambda x: -1e-3 * np.cos(x / size) / size, x).verdict is Verdict.WRONG

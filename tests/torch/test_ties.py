@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from given_rules import with_backward
@@ -163,3 +164,43 @@ def test_where_rules_for_kinks_do_not_compose_the_slope_that_exists_counts() -> 
     assert check(lambda x: x.relu() - (-x).relu(), of(0.0, 1.0)).verdict is Verdict.WRONG
     assert check(lambda x: x.amax() - x.max(0).values, of(1.0, 1.0)).verdict is Verdict.WRONG
     assert check(lambda x: x.max() - x.max(), of(1.0, 1.0)).verdict is Verdict.RIGHT
+
+
+def middle(x: np.ndarray) -> float:
+    return float(np.sort(x[:3])[1])
+
+
+THREE_TIE = np.array([1.0, 1.0, 1.0, 0.7])
+
+
+@pytest.mark.parametrize(("factor", "verdict"), [(1.0, Verdict.RIGHT), (1.2, Verdict.WRONG)])
+def test_a_slope_that_changes_fast_beside_a_hidden_kink_is_none(factor: float, verdict: Verdict) -> None:
+    """It differs at points nearby, too, but less at those that are nearer."""
+
+    def fn(x: np.ndarray, y: np.ndarray) -> float:
+        return middle(x) + 3e-5 * x[3] * float(np.sin(1e5 * y[0]))
+
+    def jac(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        phase = 1e5 * y[0]
+        return np.array([[1, 0, 0, factor * 3e-5 * np.sin(phase)]]), np.array([[3.0 * x[3] * np.cos(phase)]])
+
+    y = np.array([0.8 + ((0.9 - 8e4) % (2 * np.pi)) / 1e5])
+    wrt = ["args[0]", "args[1]"]
+    result = gradproof.check(fn, (THREE_TIE, y), derivative={"jac": jac}, wrt=wrt, seed=1, effort="exhaustive")
+    assert result.verdict is verdict, result
+    assert all(str(entry.place).endswith("[3]") for block in result.comparisons for entry in block.found)
+
+
+@pytest.mark.parametrize(
+    ("noise", "factor", "verdict"),
+    [(1e-12, 1.0, Verdict.RIGHT), (1e-12, 1.05, Verdict.WRONG), (1e-8, 1.05, Verdict.WRONG)],
+)
+def test_noise_beside_a_hidden_kink_excuses_nothing(noise: float, factor: float, verdict: Verdict) -> None:
+    def fn(x: np.ndarray) -> float:
+        return middle(x) + x[3] + noise * float(np.modf(np.abs(1e7 * np.sin(1e9 * x.sum() + 1.0)))[0])
+
+    jac = np.array([[1, 0, 0, factor]])
+    result = gradproof.check(fn, THREE_TIE, derivative={"jac": lambda x: jac}, seed=1, effort="exhaustive")
+    assert result.verdict is verdict, result
+    if verdict is Verdict.WRONG:
+        assert any(str(entry.place).endswith("[3]") for block in result.comparisons for entry in block.found)

@@ -105,8 +105,7 @@ def _beyond_rounding(program: Program, pair: Modes, excess: Array, still: Array,
     if not 0 < rows.size <= MOST:
         return result
     for row in rows:
-        unit = np.zeros(program.value.size)
-        unit[pair.output.start + row] = 1.0
+        unit = np.eye(1, program.value.size, pair.output.start + int(row))[0]
         uncertain = LUCK * trembling(program, unit, stream)[pair.input.span]
         result[row, apart[row] <= uncertain] = 0.0
     return result

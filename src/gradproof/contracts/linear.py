@@ -177,8 +177,7 @@ def _flushed(form: Precision, vector: Array) -> float:
 def _rounding(program: Program, output: int, tangent: Array) -> float:
     """What the derivative of one output along a tangent may be off by, if its entries are as uncertain as backward's.
     Without a backward anything may be rounding."""
-    unit = np.zeros(program.value.size)
-    unit[output] = 1.0
+    unit = np.eye(1, program.value.size, output)[0]
     try:
         program.pull(unit[None])
     except Unsupported:

@@ -71,3 +71,8 @@ FORWARD = Side(
     spot=lambda place: place.output,
 )
 SIDES = (REVERSE, FORWARD)
+
+
+def side_of(mode: str) -> Side:
+    """Linearisation is a forward mode, too."""
+    return REVERSE if mode == REVERSE.mode else FORWARD

@@ -8,10 +8,11 @@ from functools import cached_property
 
 import numpy as np
 
-from gradproof.agreement import Mask, entry_tolerance
-from gradproof.diagnose.sight import Indices, Sight, Turned
+from gradproof.agreement import entry_tolerance
+from gradproof.contracts.side import side_of
+from gradproof.diagnose.sight import Sight, Turned
 from gradproof.norms import rms
-from gradproof.program import Array, Leaf
+from gradproof.program import Array, Indices, Leaf, Mask
 from gradproof.settings import Tolerance
 
 # An explanation must leave at most this share of the wrong entries, and of their squared deviation, unexplained.
@@ -123,7 +124,7 @@ class Exhibit:
 
     @property
     def rule(self) -> str:
-        return "backward" if self.mode == "reverse" else "the forward rule"
+        return side_of(self.mode).rule
 
 
 @dataclass(frozen=True, slots=True)

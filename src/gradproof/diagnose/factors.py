@@ -8,8 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from gradproof.diagnose.exhibit import Exhibit, Fit, extent, fit
-from gradproof.diagnose.sight import Indices
-from gradproof.program import Array, Leaf
+from gradproof.program import Array, Indices, Leaf
 from gradproof.result import Diagnosis
 
 # So many numbers of one size at least.

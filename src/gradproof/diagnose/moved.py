@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gradproof.diagnose.exhibit import Exhibit, Fit, extent, fit, shaped, union
-from gradproof.diagnose.sight import Indices
-from gradproof.program import Array, Leaf
+from gradproof.program import Array, Indices, Leaf
 from gradproof.result import Diagnosis
 
 # Fewer wrong entries than this may fit by chance; so may fewer numbers that were found in another place.

@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+from gradproof.contracts.side import side_of
 from gradproof.evidence.wording import rounded_up
 from gradproof.result import Comparison, Finding
 from gradproof.settings import Tolerance
@@ -41,7 +42,7 @@ def _with_hint(finding: Finding, comparison: Comparison, share: float) -> Findin
         return finding
     digits = int(-math.log10(share))
     agree = f"They agree to {digits} digit{'s' if digits > 1 else ''}"
-    rule = "backward" if comparison.mode == "reverse" else "the forward rule"
+    rule = side_of(comparison.mode).rule
     hint = (
         f"{agree}: if the function or {rule} solves something to a tolerance, make that tighter, or pass "
         f"tolerance={rounded_up(1.5 * share):g}; if not, look for a term that is small at this point."

@@ -8,12 +8,10 @@ from math import comb
 
 import numpy as np
 
-from gradproof.agreement import Mask
 from gradproof.diagnose.exhibit import Exhibit
 from gradproof.diagnose.factors import common_ratio
-from gradproof.diagnose.sight import Indices
 from gradproof.diagnose.symmetry import is_symmetric
-from gradproof.program import Array
+from gradproof.program import Array, Indices, Mask
 from gradproof.result import Diagnosis
 
 # A few elements are named one by one. The others must be so many at least, and more than a few.

@@ -12,15 +12,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from gradproof.agreement import Mask
 from gradproof.diagnose.exhibit import Exhibit, shaped
 from gradproof.diagnose.moved import moves
-from gradproof.diagnose.sight import Indices, Line, Rows, Sight, some_columns
+from gradproof.diagnose.sight import Line, Rows, Sight, some_columns
 from gradproof.evidence.gathered import Task
 from gradproof.evidence.sums import part
 from gradproof.norms import dot, rms
 from gradproof.precision import DOUBLE, form_of
-from gradproof.program import Array, Leaf, Spot
+from gradproof.program import Array, Indices, Leaf, Mask
 from gradproof.reference.field import CHUNK, field_of, projected
 from gradproof.reference.glance import ENTRY, glance
 from gradproof.reference.steps import random_direction, signed
@@ -40,7 +39,8 @@ def sampled(task: Task, comparison: Comparison) -> Exhibit | None:
     if form_of(task.reference) is not DOUBLE:
         return None
     leaf, output = comparison.input, comparison.output
-    blamed = [(_offset(output, e.place.output), _offset(leaf, e.place.input)) for e in comparison.found]
+    places = [(one.place.output, one.place.input) for one in comparison.found]
+    blamed = [(output.coordinate(j) - output.start, leaf.coordinate(i) - leaf.start) for j, i in places if j and i]
     columns = _columns(task, leaf, output, blamed)
     numeric = _measured(task, leaf, output, columns)
     rows = _rows(output, leaf, [row for row, _ in blamed], numeric)
@@ -89,13 +89,6 @@ def _agrees(task: Task, comparison: Comparison, rows: Mask, columns: Mask) -> bo
     seen = glance(projected(task.reference, cotangent[0]), direction, ENTRY)
     allowed = task.tolerance.finest * size + float(seen.bar(np.full((1, 1), size))[0, 0])
     return bool(abs(total - seen.slope[0, 0]) <= allowed)
-
-
-def _offset(leaf: Leaf, spot: Spot | None) -> int:
-    assert spot is not None
-    assert spot.index is not None
-    place = int(np.ravel_multi_index(spot.index, leaf.shape)) if leaf.shape else 0
-    return 2 * place + (spot.part == "imag") if leaf.is_complex else place
 
 
 def _columns(task: Task, leaf: Leaf, output: Leaf, blamed: Sequence[tuple[int, int]]) -> list[int]:

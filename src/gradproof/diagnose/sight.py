@@ -7,11 +7,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gradproof.program import Array
-
-Indices = NDArray[np.intp]
+from gradproof.program import Array, Indices
 
 # A line with fewer nonzeros than one in so many is kept by its nonzeros.
 SPARSE = 8

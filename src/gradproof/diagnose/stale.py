@@ -12,10 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from gradproof.diagnose.exhibit import Exhibit, varied
-from gradproof.diagnose.sight import Indices
-from gradproof.evidence.gathered import Task
+from gradproof.evidence.gathered import Task, restricted
 from gradproof.norms import rms
-from gradproof.program import Array, Leaf
+from gradproof.program import Array, Indices
 from gradproof.result import Diagnosis
 
 # Columns that are measured at every point tried, and the rows of them that are compared.
@@ -144,8 +143,8 @@ class Search:
             yield Line(np.ones_like(point), "every input")
             yield Line(point, "every input", scaling=True)
         for leaf in inputs[:4]:
-            yield Line(_only(np.ones_like(point), leaf), leaf.path)
-            yield Line(_only(point, leaf), leaf.path, scaling=True)
+            yield Line(restricted(np.ones_like(point), leaf.span)[0], leaf.path)
+            yield Line(restricted(point, leaf.span)[0], leaf.path, scaling=True)
 
     def _places(self) -> Iterator[tuple[Array, str]]:
         """Where an operation in place leads to: the output in the input's memory."""
@@ -163,9 +162,3 @@ def _spread(offsets: Indices, count: int) -> Indices:
     return (
         offsets[np.unique(np.linspace(0, max(offsets.size - 1, 0), count).astype(np.intp))] if offsets.size else offsets
     )
-
-
-def _only(vector: Array, leaf: Leaf) -> Array:
-    result = np.zeros_like(vector)
-    result[leaf.span] = vector[leaf.span]
-    return result

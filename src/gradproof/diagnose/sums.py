@@ -7,9 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from gradproof.diagnose.exhibit import Exhibit, Fit, extent, fit, judged, shaped, varied
-from gradproof.diagnose.sight import Indices
 from gradproof.norms import rms
-from gradproof.program import Array, Leaf
+from gradproof.program import Array, Indices, Leaf
 from gradproof.result import Diagnosis
 
 FEWEST = 3

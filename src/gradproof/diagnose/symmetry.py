@@ -8,9 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from gradproof.diagnose.exhibit import Exhibit, shaped
-from gradproof.diagnose.sight import Indices
 from gradproof.norms import largest
-from gradproof.program import Array, Leaf
+from gradproof.program import Array, Indices, Leaf
 from gradproof.result import Diagnosis
 
 FEWEST = 2

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gradproof.agreement import Mask
 from gradproof.evidence.gathered import Task, distinct
 from gradproof.evidence.glanced import Glanced, enough, strictness_of
 from gradproof.evidence.scales import absent, block_scales
 from gradproof.norms import PIECE
-from gradproof.program import Array, Indices
+from gradproof.program import Array, Indices, Mask
 from gradproof.reference.field import Field
 from gradproof.reference.glance import BENT_BY_ROUNDING, Glance, glance_at
 from gradproof.reference.stencil import FLOOR_FACTOR, sample_columns

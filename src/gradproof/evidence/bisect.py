@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gradproof.agreement import Judgement, entry_tolerance, judge
+from gradproof.evidence.entries import measured_entry
 from gradproof.evidence.gathered import Task, restricted
 from gradproof.evidence.scales import rounding
 from gradproof.norms import dot, rms, rows_weighed
@@ -147,17 +148,14 @@ def _deviation(task: Task, suspect: Suspect, sides: Sides, span: slice) -> tuple
 def _adjudicate(task: Task, suspect: Suspect, coordinate: int, scale: float) -> tuple[Entry, Judgement, Kind]:
     """The worst entry of one column, judged by itself, and what it looks like."""
     row = _worst_output(task, suspect, coordinate, _column(task, coordinate))
-    one_hot = np.zeros((1, task.program.value.size))
-    one_hot[0, row] = 1.0
-    step = np.zeros((1, task.steps.size))
-    step[0, coordinate] = task.steps[coordinate]
+    one_hot = np.eye(1, task.program.value.size, row)
     field = projected(task.reference, one_hot[0], task.exact)
+    step = np.eye(1, task.steps.size, coordinate) * task.steps
     opinion = fresh_opinion(field, step, 0.5 * task.tolerance.relative)
     length = task.steps[[coordinate]]
     numeric = opinion.scaled(1.0 / length)
     if suspect.mode == "forward":
-        step[0, coordinate] = 1.0
-        analytic = task.program.push(step)[:, row]
+        analytic = task.program.push(np.eye(1, task.steps.size, coordinate))[:, row]
     else:
         analytic = task.program.pull(one_hot)[:, coordinate]
     tolerance = entry_tolerance(numeric.value[0], scale, task.tolerance)
@@ -170,14 +168,8 @@ def _adjudicate(task: Task, suspect: Suspect, coordinate: int, scale: float) -> 
         level = on_tread(task.reference, field, coordinate, numeric.value[0])
         numeric.bar[0] = np.where(level, np.maximum(numeric.bar[0], np.abs(numeric.value[0])), numeric.bar[0])
         judgement = judge(analytic[None], numeric, tolerance[None])
-    entry = Entry(
-        Place(suspect.output.spot(row), suspect.input.spot(coordinate)),
-        float(analytic[0]),
-        float(numeric.value[0, 0]),
-        float(numeric.bar[0, 0]),
-        float(tolerance[0]),
-        float(numeric.spread[0, 0]),
-    )
+    place = Place(suspect.output.spot(row), suspect.input.spot(coordinate))
+    entry = measured_entry(place, (0, 0), analytic[None], numeric, tolerance[None])
     return entry, judgement, Kind(int(numeric.kind[0, 0]))
 
 
@@ -212,9 +204,8 @@ def _worst_output(task: Task, suspect: Suspect, coordinate: int, column: Array) 
     """The output whose derivative with respect to this coordinate deviates most."""
     leaf = suspect.output
     if suspect.mode == "forward":
-        unit = np.zeros((1, suspect.direction.size))
-        unit[0, coordinate] = 1.0
-        gap = np.abs(task.program.push(unit)[0] - column)[leaf.span]
+        pushed = task.program.push(np.eye(1, suspect.direction.size, coordinate))[0]
+        gap = np.abs(pushed - column)[leaf.span]
         return leaf.start + _worst(gap, column[leaf.span])
     first, last = leaf.start, leaf.stop
     while last - first > max(1, min(FEW_OUTPUTS, CHUNK // (column.size + suspect.direction.size))):

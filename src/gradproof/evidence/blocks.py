@@ -6,13 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gradproof.agreement import Judgement, Mask, judge
-from gradproof.evidence.gathered import Task
+from gradproof.agreement import Judgement, judge
+from gradproof.evidence.entries import measured_entry
+from gradproof.evidence.gathered import Task, weakest
 from gradproof.evidence.nans import explained
-from gradproof.evidence.scales import absent, flat, is_tiny, negligible, rounding, slight
+from gradproof.evidence.scales import absent, flat, negligible, slight
 from gradproof.evidence.wording import REASONS, kink_remark, near_remark, stairs_remark
 from gradproof.norms import largest, rms
-from gradproof.program import Array, Leaf, leaf_at
+from gradproof.program import Array, Leaf, Mask, leaf_at
 from gradproof.reference.estimate import Estimate, Kind, Kinds
 from gradproof.result import Comparison, Entry, Finding, Place, Power, Table, Verdict
 from gradproof.table import vanishes
@@ -95,9 +96,7 @@ def _negligible(task: Task, analytic: Array, numeric: Estimate, pair: tuple[Leaf
         narrow = np.zeros(numeric.bar.shape, dtype=bool) if enough is None else np.asarray(numeric.bar <= enough)
         return narrow if none is None else narrow | none & (numeric.bar <= task.tolerance.of_block * rms(numeric.value))
     narrow = np.asarray(numeric.bar <= negligible(task, *pair))
-    narrow = narrow if narrow.all() else narrow | (numeric.bar <= flat(task, *pair))
-    # By a tiny input nearly nothing is important, and yet what claims to be more than rounding has a size.
-    return narrow & (np.abs(analytic) <= rounding(task, *pair)) if is_tiny(task, pair[1]) else narrow
+    return narrow if narrow.all() else narrow | (numeric.bar <= flat(task, *pair))
 
 
 def _reason(kinds: Kinds, task: Task) -> str:
@@ -132,14 +131,8 @@ def _strongest(sides: tuple[Array, Estimate, Array], pair: tuple[Leaf, Leaf]) ->
 def _entry(where: tuple[int, int], sides: tuple[Array, Estimate, Array], pair: tuple[Leaf, Leaf]) -> Entry:
     output, leaf = pair
     analytic, numeric, tolerance = sides
-    return Entry(
-        Place(output.spot(output.start + where[1]), leaf.spot(leaf.start + where[0])),
-        float(analytic[where]),
-        float(numeric.value[where]),
-        float(numeric.bar[where]),
-        float(tolerance[where]),
-        float(numeric.spread[where]),
-    )
+    place = Place(output.spot(output.start + where[1]), leaf.spot(leaf.start + where[0]))
+    return measured_entry(place, where, analytic, numeric, tolerance)
 
 
 def kinks_of(task: Task, numeric: Estimate) -> tuple[Finding, ...]:
@@ -160,15 +153,12 @@ def kinks_of(task: Task, numeric: Estimate) -> tuple[Finding, ...]:
 
 def power_of(task: Task, measured: Measured) -> Power | None:
     """The smallest error of a single entry that would have been called wrong, in the worst-known entry."""
-    worst, relative = 0.0, 0.0
+    seen = []
     for output in task.program.outputs:
         for leaf in task.program.inputs:
             block = (leaf.span, output.span)
             value, bar = measured.estimate.value[block], measured.estimate.bar[block]
             # What is zero within its bar has no size that an error could be a share of.
-            top = 0.0 if vanishes(value, bar) else largest(value)
-            if top > 0:
-                error = float(np.max(measured.tolerance[block])) + float(np.max(bar))
-                if error / top >= relative:
-                    worst, relative = error, error / top
-    return Power(worst, relative, 1.0) if relative > 0 else None
+            if not vanishes(value, bar):
+                seen.append((float(np.max(measured.tolerance[block])) + float(np.max(bar)), largest(value)))
+    return weakest(seen, 1.0)

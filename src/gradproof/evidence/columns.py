@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gradproof.agreement import entry_tolerance, judge
+from gradproof.evidence.entries import measured_entry
 from gradproof.evidence.folds import LONG, Column
 from gradproof.evidence.gathered import Task
 from gradproof.evidence.scales import rounding
 from gradproof.evidence.wording import REASONS
 from gradproof.precision import DOUBLE, coarsest
-from gradproof.program import Array, Leaf, leaf_at
-from gradproof.reference.bends import Indices
+from gradproof.program import Array, Indices, Leaf, leaf_at
 from gradproof.reference.estimate import Estimate, Kind
-from gradproof.reference.field import selected
+from gradproof.reference.field import field_of, only
 from gradproof.reference.ladder import fresh_opinion
 from gradproof.reference.surroundings import reconsidered
 from gradproof.result import Comparison, Entry, Place, Verdict
@@ -56,9 +56,8 @@ def look_at(task: Task, column: Column, modes: tuple[str, ...], sizes: Sizes) ->
     most = max(1, min(OUTPUTS, PULLED // (task.steps.size + task.program.value.size)))
     if outputs.size > most:
         outputs = outputs[np.linspace(0, outputs.size - 1, most).astype(int)]
-    step = np.zeros((1, task.steps.size))
-    step[0, column.coordinate] = task.steps[column.coordinate]
-    field = selected(task.reference, outputs, task.exact)
+    step = np.eye(1, task.steps.size, column.coordinate) * task.steps
+    field = only(field_of(task.reference, task.exact), outputs)
     opinion = fresh_opinion(field, step, 0.5 * task.tolerance.relative)
     claimed = {mode: _analytic(task, mode, column.coordinate, outputs) for mode in modes}
     looks = _looks(task, (column.coordinate, outputs), opinion, claimed, sizes)
@@ -87,15 +86,9 @@ def _looks(
 
 def _analytic(task: Task, mode: str, coordinate: int, outputs: Indices) -> Array:
     if mode == "forward":
-        unit = np.zeros((1, task.steps.size))
-        unit[0, coordinate] = 1.0
-        return np.asarray(task.program.push(unit)[0, outputs])
-    result = np.empty(len(outputs))
-    for k, j in enumerate(outputs):
-        one_hot = np.zeros((1, task.program.value.size))
-        one_hot[0, j] = 1.0
-        result[k] = task.program.pull(one_hot)[0, coordinate]
-    return result
+        return np.asarray(task.program.push(np.eye(1, task.steps.size, coordinate))[0, outputs])
+    # One by one: these may be vectors of a million.
+    return np.array([task.program.pull(np.eye(1, task.program.value.size, j))[0, coordinate] for j in outputs])
 
 
 def _judged(task: Task, where: tuple[str, int, int], numeric: Estimate, analytic: float, sizes: Sizes) -> Look:
@@ -106,20 +99,14 @@ def _judged(task: Task, where: tuple[str, int, int], numeric: Estimate, analytic
     if not np.isfinite(size).all() or numeric.kind[0, 0] > Kind.EDGE:
         size = np.zeros(1)
     tolerance = entry_tolerance(size, scale, task.tolerance) + rounding(task, output, leaf)
-    judgement = judge(np.full((1, 1), analytic), numeric, tolerance[None])
+    claimed, granted = np.full((1, 1), analytic), tolerance[None]
+    judgement = judge(claimed, numeric, granted)
     verdict = Verdict.RIGHT
     if judgement.wrong.any():
         verdict = Verdict.WRONG
     elif judgement.undecided.any():
         verdict = Verdict.UNDECIDED
-    entry = Entry(
-        Place(output.spot(j), leaf.spot(i)),
-        float(analytic),
-        float(numeric.value[0, 0]),
-        float(numeric.bar[0, 0]),
-        float(tolerance[0]),
-        float(numeric.spread[0, 0]),
-    )
+    entry = measured_entry(Place(output.spot(j), leaf.spot(i)), (0, 0), claimed, numeric, granted)
     return Look(mode, output, leaf, j, i, entry, Kind(int(numeric.kind[0, 0])), verdict)
 
 

@@ -18,8 +18,9 @@ import numpy as np
 
 from gradproof.agreement import entry_tolerance
 from gradproof.contracts.linear import SIZES, combination, loudness, mixed
+from gradproof.evidence.entries import entry_of
 from gradproof.evidence.forward import sizes
-from gradproof.evidence.gathered import Gathered, Task
+from gradproof.evidence.gathered import Gathered, Task, weakest
 from gradproof.evidence.groups import Groups, groups_of
 from gradproof.evidence.lengths import drawn_lengths
 from gradproof.evidence.together import Held, Moves, hold, resolves
@@ -30,7 +31,7 @@ from gradproof.quiet import QUIET
 from gradproof.reference.field import field_of
 from gradproof.reference.stencil import FLOOR_FACTOR
 from gradproof.reference.steps import finely_signed
-from gradproof.result import Comparison, Entry, Place, Power, Table, Verdict
+from gradproof.result import Comparison, Entry, Place, Table, Verdict
 from gradproof.settings import MODES
 
 # Reverse mode gives a Jacobian of fewer entries as quickly; by forward mode, groups must be so many times fewer than
@@ -192,8 +193,7 @@ def _gathered(task: Task, moves: _Scaled, along: Array, held: Held) -> Gathered:
     bar = np.maximum(held.seen.bar(held.size), held.unseen)
     found = Table(along, held.seen.slope * factors, bar * factors, 2.0 * held.granted * factors)
     least, norms = groups.least(moves.amounts), groups.norms(moves.amounts)
-    comparisons = []
-    worst, relative = 0.0, 0.0
+    comparisons, seen = [], []
     for mode in task.modes:
         for output in task.program.outputs:
             for leaf, span in zip(groups.leaves, groups.spans, strict=True):
@@ -201,15 +201,13 @@ def _gathered(task: Task, moves: _Scaled, along: Array, held: Held) -> Gathered:
                 top = _strongest(block, output, leaf) if entries else None
                 if top is not None and not block.vanishes:
                     error = float(np.max((block.tolerance + block.bar) / least[span, None]))
-                    reach = float(np.max(np.abs(block.analytic) / norms[span, None]))
-                    if error >= relative * reach:
-                        worst, relative = error, error / reach
+                    seen.append((error, float(np.max(np.abs(block.analytic) / norms[span, None]))))
                 source = _farthest(block) if entries else block
                 comparisons.append(
                     Comparison(task.order, mode, output, leaf, "probes", source, Verdict.RIGHT, (), 0, entries, "", top)
                 )
     note = f"all entries, in random sums of up to {np.bincount(groups.of).max()} of them"
-    return Gathered(tuple(comparisons), (), Power(worst, relative, 0.0) if relative > 0 else None, manner=note)
+    return Gathered(tuple(comparisons), (), weakest(seen, 0.0), manner=note)
 
 
 def _block(table: Table, span: slice, output: slice) -> Table:
@@ -225,8 +223,7 @@ def _farthest(block: Table) -> Table:
 
 def _strongest(block: Table, output: Leaf, leaf: Leaf) -> Entry | None:
     """The largest sum; None if all are zero."""
-    at = np.unravel_index(int(np.argmax(np.abs(block.analytic))), block.analytic.shape)
+    at = divmod(int(np.argmax(np.abs(block.analytic))), output.size)
     if not block.analytic[at]:
         return None
-    numbers = (float(one[at]) for one in (block.analytic, block.numeric, block.bar, block.tolerance))
-    return Entry(Place(output.spot(output.start + int(at[1])), Spot(leaf.path)), *numbers)
+    return entry_of(Place(output.spot(output.start + at[1]), Spot(leaf.path)), at, block)

@@ -7,13 +7,12 @@ from typing import Literal
 
 import numpy as np
 
-from gradproof.agreement import Mask
 from gradproof.evidence.gathered import Task
 from gradproof.evidence.lines import block_tolerances
 from gradproof.evidence.scales import ROUNDINGS, rounding
 from gradproof.norms import rms
 from gradproof.precision import DOUBLE
-from gradproof.program import Array, Leaf
+from gradproof.program import Array, Leaf, Mask
 from gradproof.reference.estimate import Estimate
 from gradproof.result import Finding, Place, Verdict
 
@@ -64,6 +63,6 @@ def _remark(leaf: Leaf, size: Array, faint: Mask, role: Literal["argument", "out
         Verdict.RIGHT,
         Place(None, spot) if role == "argument" else Place(spot, None),
         f"this check proves little about {spot}{more}: a negated gradient would have passed too",
-        f"Others in {leaf.path} have derivatives so large that these drown: take other units, or make it an {role} of "
-        "its own.",
+        f"Other entries of {leaf.path} have derivatives so much larger that these are lost beside them: use other "
+        f"units, or make it an {role} of its own.",
     )

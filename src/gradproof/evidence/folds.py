@@ -10,11 +10,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gradproof.agreement import Mask
 from gradproof.evidence.gathered import Task
 from gradproof.evidence.sums import Probe, part
-from gradproof.program import Array, Leaf
-from gradproof.reference.bends import Indices, bends, lasting_bends
+from gradproof.program import Array, Indices, Leaf, Mask
+from gradproof.reference.bends import bends, lasting_bends
 
 # So many coordinates are followed to the end. Of more, half as many are picked.
 MOST = 16

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -60,6 +60,14 @@ class Gathered:
 
     def with_findings(self, findings: tuple[Finding, ...]) -> Gathered:
         return replace(self, findings=findings + self.findings)
+
+
+def weakest(seen: Iterable[tuple[float, float]], fraction: float) -> Power | None:
+    """What would have been caught in every block: of pairs, the error that would have been in one of them, and its
+    largest derivative. None where no derivative has a size."""
+    shares = [(error / top, error) for error, top in seen if top > 0]
+    relative, error = max(shares, default=(0.0, 0.0))
+    return Power(error, relative, fraction) if relative > 0 else None
 
 
 def distinct(analytic: Mapping[str, Array]) -> list[Array]:

@@ -12,9 +12,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from gradproof.agreement import Mask
 from gradproof.precision import DOUBLE, of
-from gradproof.program import Array, Indices, Leaf
+from gradproof.program import Array, Indices, Leaf, Mask
 from gradproof.reference.steps import finely_signed
 
 # The coordinates of a group: more would make no check quicker, and let a small kink hide among them. A leaf has two

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradproof.agreement import CLEAR, Mask
+from gradproof.agreement import CLEAR
 from gradproof.evidence.gathered import Task
 from gradproof.evidence.scales import lost
 from gradproof.norms import largest
 from gradproof.precision import DOUBLE, form_of
-from gradproof.program import Array, Indices
+from gradproof.program import Array, Indices, Mask
 from gradproof.reference.estimate import Estimate
 from gradproof.reference.field import field_of
 from gradproof.reference.rounding import LARGER, LUCK, SMALL, beside, extent, trembling
@@ -72,8 +72,7 @@ def widen(task: Task, analytic: dict[str, Array], numeric: Estimate, wrong: Mask
 
 def _rounding_of(task: Task, output: int, apart: Array, wrong: Mask) -> Array:
     """What the derivatives of one output may be off by (N,), of which some are wrong by so much."""
-    unit = np.zeros(task.program.value.size)
-    unit[output] = 1.0
+    unit = np.eye(1, task.program.value.size, output)[0]
 
     def all_of_it(trembles: Array) -> bool:
         return bool((apart[wrong] <= FACTOR * trembles[wrong]).all())

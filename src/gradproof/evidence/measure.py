@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from gradproof import precision
-from gradproof.agreement import Mask
 from gradproof.evidence.columns import Look, Sizes, look_at
 from gradproof.evidence.folds import Fold, find_fold, with_loudest
 from gradproof.evidence.gathered import Task
@@ -17,7 +16,7 @@ from gradproof.evidence.scales import SIGNED, is_tiny, resolved_of, rounding, un
 from gradproof.evidence.sums import Probe, Sums, part, sums_of
 from gradproof.norms import all_finite, dot, rms
 from gradproof.precision import form_of
-from gradproof.program import Array, Leaf
+from gradproof.program import Array, Leaf, Mask
 from gradproof.reference.estimate import Estimate, Goal, Kind
 from gradproof.reference.field import by_leaf, floor_by_leaf
 from gradproof.reference.glance import CLOSER, PROBE, Glance, closer_glance, glance_sums

@@ -9,6 +9,7 @@ import numpy as np
 
 from gradproof.agreement import entry_tolerance, judge
 from gradproof.evidence.blame import NOBODY, Group, followed
+from gradproof.evidence.entries import measured_entry
 from gradproof.evidence.gathered import Task
 from gradproof.evidence.scales import rounding
 from gradproof.program import Array, Indices, Leaf, Stored
@@ -72,15 +73,15 @@ class Court:
         wrong = [one for one in own if one.verdict is Verdict.WRONG and one.outputs.size]
         if wrong:
             count, pairs = sum(one.outputs.size for one in wrong), _worst(wrong)
-            found, kinked = self._adjudicated(wrong, pairs, output, leaf, scale)
+            found, cleared = self._adjudicated(wrong, pairs, output, leaf, scale)
             if found:
                 found.sort(key=lambda entry: -entry.deviation / (entry.tolerance + entry.bar + 1e-300))
                 return Blamed(Verdict.WRONG, tuple(found), count - len(pairs) + len(found))
             beyond = {int(j) for one in wrong for j in one.beyond}
-            if beyond and not kinked:
+            if beyond and not cleared:
                 return Blamed(Verdict.WRONG, wrong=count, reason="no single entry stands out")
-            if beyond - kinked:
-                return Blamed(Verdict.UNDECIDED, reason="kink")
+            if beyond - cleared.keys():
+                return Blamed(Verdict.UNDECIDED, reason="kink" if "kink" in cleared.values() else "noise")
         vague = [one for one in own if one.verdict is Verdict.UNDECIDED and one.outputs.size]
         if vague:
             entries = tuple(self._entry(pair, output, leaf, scale)[0] for pair in _worst(vague))
@@ -90,24 +91,25 @@ class Court:
 
     def _adjudicated(
         self, suspects: Sequence[Suspects], pairs: list[tuple[int, int]], output: Leaf, leaf: Leaf, scale: float
-    ) -> tuple[list[Entry], set[int]]:
-        """The wrong entries, and the outputs that deviate by their kinks alone."""
-        found, kinked = [], set()
+    ) -> tuple[list[Entry], dict[int, str]]:
+        """The wrong entries; and the outputs that deviate by entries alone which, each by itself, are right: by their
+        kinks, or because one look has ended on a tread of stairs."""
+        found, cleared = [], {}
         for j, i in pairs:
             entry, verdict = self._entry((j, i), output, leaf, scale)
             if verdict is Verdict.WRONG:
                 found.append(entry)
-            elif entry.spread > 0:
+            else:
                 one = next(one for one in suspects if j in one.outputs[one.columns == i])
                 behind = self._behind(one, (j, i), output, leaf, scale)
                 if behind.verdict is Verdict.RIGHT:
-                    kinked.add(j)
+                    cleared[j] = "kink" if entry.spread else "noise"
                 found += behind.found
-        return found, kinked
+        return found, cleared
 
     def _behind(self, one: Suspects, pair: tuple[int, int], output: Leaf, leaf: Leaf, scale: float) -> Blamed:
-        """What an output does when the columns at whose kinks it is are at rest: several of them may look like a slope
-        that none of them has, and hide one that is wrong."""
+        """What an output does when a column whose entry is right is at rest; and when all are at whose kinks it is:
+        several of them may look like a slope that none of them has, and hide one that is wrong."""
         group, (j, column) = one.group, pair
         allowed = float(one.allowed[one.outputs == j][0])
         for _ in range(ADJUDICATED):
@@ -128,17 +130,14 @@ class Court:
     def _entry(self, pair: tuple[int, int], output: Leaf, leaf: Leaf, scale: float) -> tuple[Entry, Verdict]:
         """One entry, by moving its column alone."""
         task, (j, i) = self._task, pair
-        step = np.zeros((1, task.steps.size))
-        step[0, i] = task.steps[i]
-        field = only(self._field, np.array([j]))
-        opinion = fresh_opinion(field, step, 0.5 * task.tolerance.relative)
+        step = np.eye(1, task.steps.size, i) * task.steps
+        opinion = fresh_opinion(only(self._field, np.array([j])), step, 0.5 * task.tolerance.relative)
         numeric = opinion.scaled(1.0 / task.steps[[i]])
         at = np.flatnonzero((self._stored.outputs == j) & (self._stored.inputs == i))
         analytic = np.full((1, 1), self._stored.values[at[0]] if at.size else 0.0)
         tolerance = entry_tolerance(numeric.value, scale, task.tolerance) + rounding(task, output, leaf)
         verdict = Verdict.WRONG if judge(analytic, numeric, tolerance).wrong.any() else Verdict.RIGHT
-        numbers = (analytic, numeric.value, numeric.bar, tolerance, numeric.spread)
-        return Entry(Place(output.spot(j), leaf.spot(i)), *(float(one[0, 0]) for one in numbers)), verdict
+        return measured_entry(Place(output.spot(j), leaf.spot(i)), (0, 0), analytic, numeric, tolerance), verdict
 
 
 def _worst(suspects: Sequence[Suspects]) -> list[tuple[int, int]]:

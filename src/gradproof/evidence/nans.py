@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradproof.agreement import Mask
 from gradproof.errors import Unsupported
 from gradproof.evidence.gathered import Task
 from gradproof.norms import all_finite
-from gradproof.program import Array, leaf_at
+from gradproof.program import Array, Mask, leaf_at
 from gradproof.reference.estimate import Kind, Kinds
 from gradproof.result import Finding, Place, Verdict
 
@@ -45,10 +44,8 @@ def _gradient(task: Task, row: int) -> Array | None:
     """Of one output, by reverse mode; None where there is none."""
     if "reverse" not in task.modes:
         return None
-    one_hot = np.zeros((1, task.program.value.size))
-    one_hot[0, row] = 1.0
     try:
-        return np.asarray(task.program.pull(one_hot)[0])
+        return np.asarray(task.program.pull(np.eye(1, task.program.value.size, row))[0])
     except Unsupported:
         return None
 

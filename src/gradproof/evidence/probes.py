@@ -15,7 +15,7 @@ import numpy as np
 from gradproof.agreement import CLEAR
 from gradproof.evidence.bisect import Located, Suspect, locate
 from gradproof.evidence.columns import reason_of, with_looks
-from gradproof.evidence.gathered import Gathered, Task
+from gradproof.evidence.gathered import Gathered, Task, weakest
 from gradproof.evidence.measure import Evidence, granted, negligible_change, slight_change
 from gradproof.evidence.scales import lost, swings, unimportant_of
 from gradproof.evidence.sums import Probe, part
@@ -43,7 +43,7 @@ SEVERAL = frozenset({Kind.KINK, Kind.STAIRS, Kind.STEEP, Kind.JUMP})
 DOUBTED = 32.0
 # So many wrong blocks of a mode are followed to an entry: they are printed, and looked at for a cause.
 FOLLOWED: dict[Detail, int] = {"verdict": 1, "summary": 3, "plots": 3}
-NOT_SINGLED_OUT = "the entries that were looked at are each within tolerance, but such do not add up to this"
+NOT_SINGLED_OUT = "every entry that was looked at is within tolerance, but such entries cannot add up to this"
 
 
 def gather(task: Task, evidence: Evidence) -> Gathered:
@@ -253,7 +253,7 @@ def _remarks(task: Task, evidence: Evidence) -> list[Finding]:
 def _power(task: Task, evidence: Evidence, comparisons: tuple[Comparison, ...]) -> Power | None:
     """A single wrong entry e_ji contributes e_ji u_i w_j to the first probe, with |u_i| at least half of its step and
     |w_j| at least 0.5: what exceeds the slack is seen."""
-    worst, relative = 0.0, 0.0
+    seen = []
     for comparison in comparisons:
         i = task.program.inputs.index(comparison.input)
         o = task.program.outputs.index(comparison.output)
@@ -265,7 +265,5 @@ def _power(task: Task, evidence: Evidence, comparisons: tuple[Comparison, ...]) 
             top = float(outcome.analytic[comparison.mode].largest[i, o])
             slack = DOUBTED * float(comparison.bar[k] + comparison.deviation[k])
             error = slack / (0.25 * float(np.min(task.steps[comparison.input.span])))
-            error = max(error, task.tolerance.absolute + task.tolerance.relative * top)
-            if top > 0 and error / top >= relative:
-                worst, relative = error, error / top
-    return Power(worst, relative, 0.0) if relative > 0 else None
+            seen.append((max(error, task.tolerance.absolute + task.tolerance.relative * top), top))
+    return weakest(seen, 0.0)

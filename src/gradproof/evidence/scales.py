@@ -7,11 +7,10 @@ from typing import TypeVar
 
 import numpy as np
 
-from gradproof.agreement import Mask
 from gradproof.evidence.gathered import Task, distinct
 from gradproof.norms import largest, rms
 from gradproof.precision import DOUBLE, Precision, form_of
-from gradproof.program import Array, Leaf, Program
+from gradproof.program import Array, Leaf, Mask, Program
 from gradproof.reference.field import TINY
 from gradproof.reference.steps import scales, signed, step_exponent
 from gradproof.sizes import size_of
@@ -127,12 +126,12 @@ def negligible(task: Task, output: Leaf, leaf: Leaf) -> Array:
 
 
 def slight(task: Task, output: Leaf, leaf: Leaf, numeric: Array) -> Array | None:
-    """The same for derivatives that are small beside value over input, as where a function is saturated, or over which
-    nothing of importance happens, because the input is tiny: they need to be known to a part of their size, so that no
-    sign is overlooked. None where the caller has said how well they must be known."""
+    """The same for derivatives that are small beside value over input, as where a function is saturated: they need to
+    be known to a part of their size, so that no sign is overlooked. None where the caller has said how well they must
+    be known."""
     if task.tolerance.given:
         return None
-    change = (unimportant_of if is_tiny(task, leaf) else resolved_of)(task, size_of(task.program, output))
+    change = resolved_of(task, size_of(task.program, output))
     return np.asarray(np.minimum(change / task.steps[leaf.span, None], SIGNED * rms(numeric)))
 
 

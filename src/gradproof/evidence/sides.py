@@ -7,10 +7,10 @@ from functools import cached_property
 
 import numpy as np
 
-from gradproof.agreement import Mask, entry_tolerance
+from gradproof.agreement import entry_tolerance
 from gradproof.norms import farthest, largest, rms
 from gradproof.precision import Precision
-from gradproof.program import Array
+from gradproof.program import Array, Mask
 from gradproof.reference.rounding import off
 from gradproof.settings import Tolerance
 

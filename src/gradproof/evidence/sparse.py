@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from gradproof.agreement import entry_tolerance, judge
 from gradproof.evidence.blame import NOBODY, Group, blamed
 from gradproof.evidence.colouring import Grouping
-from gradproof.evidence.gathered import Gathered, Task
+from gradproof.evidence.entries import entry_of
+from gradproof.evidence.gathered import Gathered, Task, weakest
 from gradproof.evidence.glanced import enough
 from gradproof.evidence.lengths import group_lengths
 from gradproof.evidence.named import Blamed, Court, Suspects
@@ -142,7 +143,7 @@ class _Moved:
         agreed &= rest <= enough(task, np.zeros_like(rest), np.full(1, self._shortest), scale)
         # A value that is not finite is reported on its own.
         agreed |= ~np.isfinite(task.program.value)
-        numbers.put(self._entries, self._entry_estimate(Estimate.smooth(seen.slope, bar)), self._own_lengths)
+        numbers.put(self._entries, Estimate.smooth(seen.slope, bar).of_outputs(self._owners), self._own_lengths)
         known = float(np.max(rest[agreed], initial=0.0)) / self._shortest
         numbers.outside[self._leaf.path] = max(numbers.outside.get(self._leaf.path, 0.0), known)
         doubtful = np.flatnonzero(~agreed)
@@ -151,10 +152,6 @@ class _Moved:
     @property
     def _own_lengths(self) -> Array:
         return self._lengths[self._stored.inputs[self._entries]]
-
-    def _entry_estimate(self, whole: Estimate) -> Estimate:
-        owners = self._owners
-        return Estimate(whole.value[:, owners], whole.bar[:, owners], whole.spread[:, owners], whole.kind[:, owners])
 
     def _measured(self, outputs: Indices, numbers: Numbers) -> list[Suspects]:
         """The ladder for some outputs; a second opinion for those that then are wrong; who is to blame for the rest."""
@@ -166,16 +163,13 @@ class _Moved:
         wrong = np.flatnonzero(judge(expected, better, tolerance[None]).wrong[0])
         if wrong.size:
             doubted = only(self._field, outputs[wrong])
-            again = fresh_opinion(doubted, displacement, goal.relative)
-            for part in ("value", "bar", "spread", "kind"):
-                getattr(better, part)[:, wrong] = getattr(again, part)
+            better.put_outputs(wrong, fresh_opinion(doubted, displacement, goal.relative))
         judgement = judge(expected, better, tolerance[None])
         place = np.full(self._field.value.size, NOBODY)
         place[outputs] = np.arange(outputs.size)
         own = place[self._owners]
         kept = own != NOBODY
-        taken = Estimate(*(getattr(better, part)[:, own[kept]] for part in ("value", "bar", "spread", "kind")))
-        numbers.put(self._entries[kept], taken, self._own_lengths[kept])
+        numbers.put(self._entries[kept], better.of_outputs(own[kept]), self._own_lengths[kept])
         wrong, vague = np.flatnonzero(judgement.wrong[0]), self._vague(judgement.undecided[0], better, outputs)
         result = []
         for some, verdict in ((wrong, Verdict.WRONG), (vague, Verdict.UNDECIDED)):
@@ -246,13 +240,8 @@ def _strongest(stored: Stored, table: Table, some: Indices, pair: tuple[Leaf, Le
     if not some.size or table.spread is not None:
         return None
     top = int(np.argmax(np.abs(table.numeric)))
-    return Entry(
-        Place(pair[0].spot(int(stored.outputs[some[top]])), pair[1].spot(int(stored.inputs[some[top]]))),
-        float(table.analytic[top]),
-        float(table.numeric[top]),
-        float(table.bar[top]),
-        float(table.tolerance[top]),
-    )
+    place = Place(pair[0].spot(int(stored.outputs[some[top]])), pair[1].spot(int(stored.inputs[some[top]])))
+    return entry_of(place, (top,), table)
 
 
 def _kinks(task: Task, stored: Stored, numbers: Numbers) -> tuple[Finding, ...]:
@@ -267,12 +256,9 @@ def _kinks(task: Task, stored: Stored, numbers: Numbers) -> tuple[Finding, ...]:
 
 def _power(comparisons: tuple[Comparison, ...], numbers: Numbers, stored: Stored) -> Power | None:
     """For stored entries their tolerance and bar; for the others what their group leaves unseen."""
-    worst, relative = 0.0, 0.0
+    seen = []
     for block in comparisons:
         top = largest(block.numeric)
         if top > 0:
-            error = max(float(np.max(block.tolerance + block.bar)), numbers.outside[block.input.path])
-            if error / top >= relative:
-                worst, relative = error, error / top
-    entries = sum(block.entries for block in comparisons)
-    return Power(worst, relative, stored.values.size / entries) if relative > 0 else None
+            seen.append((max(float(np.max(block.tolerance + block.bar)), numbers.outside[block.input.path]), top))
+    return weakest(seen, stored.values.size / max(sum(block.entries for block in comparisons), 1))

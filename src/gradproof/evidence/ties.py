@@ -12,11 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gradproof.agreement import Mask
 from gradproof.evidence.gathered import Task
 from gradproof.evidence.wording import tie_mismatch
 from gradproof.precision import DOUBLE, coarsest
-from gradproof.program import Array, Indices, leaf_at
+from gradproof.program import Array, Indices, Mask, leaf_at
 from gradproof.reference.estimate import Estimate, Kind
 from gradproof.reference.field import Field
 from gradproof.result import Finding, Place

@@ -13,6 +13,7 @@ import numpy as np
 
 from gradproof import precision
 from gradproof.errors import BudgetSpent
+from gradproof.evidence.entries import entry_of
 from gradproof.evidence.gathered import Task
 from gradproof.norms import dot, rms
 from gradproof.picture import Trace
@@ -147,13 +148,4 @@ def _entry(comparison: Comparison, place: Place) -> Entry:
     assert place.input is not None
     row = comparison.output.coordinate(place.output) - comparison.output.start
     column = comparison.input.coordinate(place.input) - comparison.input.start
-    where = (row, column)
-    spread = 0.0 if comparison.spread is None else float(comparison.spread[where])
-    return Entry(
-        place,
-        float(comparison.analytic[where]),
-        float(comparison.numeric[where]),
-        float(comparison.bar[where]),
-        float(comparison.tolerance[where]),
-        spread,
-    )
+    return entry_of(place, (row, column), comparison)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from gradproof.contracts.side import side_of
 from gradproof.errors import Refused, RuleRaised, Unsupported
 from gradproof.evidence.native import Departure
 from gradproof.norms import largest, rms
@@ -19,8 +20,8 @@ from gradproof.settings import Settings, Tolerance
 UNDECIDED_HINTS = {
     "noise": "The function's own noise is too large; make it more exact (a tighter solver tolerance), or pass a wider "
     "tolerance=.",
-    "precision": "The function runs in low precision only; one that runs in float64, gradproof.compare with a plain "
-    "reference that does, or a wider tolerance= would decide.",
+    "precision": "The function runs in low precision only. To decide, make it run in float64, use gradproof.compare "
+    "with a plain reference that does, or pass a wider tolerance=.",
     "domain": "The point lies on the border of the domain; move it inside.",
     "steep": "The slope grows without bound here, as that of a root or of x log x at zero; move the point.",
     "slow": "The slope settles too slowly as the steps shrink, as that of |x|^1.1 at zero; move the point.",
@@ -110,8 +111,8 @@ def tie_mismatch(mode: str, place: Place, others: int, says: float, low: float, 
         place,
         f"{place} and {others} more at the same kink are each valid, but not together: along one direction the slope "
         f"is {slope}, and in {mode} mode they say {says:.6g}",
-        "At a tie the gradient goes to one of the inputs or is shared out among them; look for one that each of them "
-        "gets in full, or none.",
+        "At a tie the gradient goes to one of the inputs or is shared out among them; look for code that gives all of "
+        "it to each of them, or to none.",
     )
 
 
@@ -120,7 +121,8 @@ def stairs_remark(place: Place, count: int, low: float, high: float) -> Finding:
         "stairs",
         Verdict.RIGHT,
         place,
-        f"{place} moves in stairs{_and_more(count)}: its slope is {low:.6g} or {high:.6g}, on a tread or across them",
+        f"{place} moves in stairs{_and_more(count)}: its slope is {low:.6g} or {high:.6g}, one of them within a stair, "
+        "the other across many",
         "Make the function exact (a tighter solver tolerance, no rounding inside) to check an ordinary derivative.",
     )
 
@@ -129,11 +131,7 @@ def mismatch(comparison: Comparison) -> Finding:
     """The finding of a block that is wrong."""
     worst = comparison.worst
     place = worst.place if worst else Place(Spot(comparison.output.path), Spot(comparison.input.path))
-    name = (
-        f"{comparison.mode} derivative"
-        if comparison.order == 1
-        else f"{comparison.mode} derivative of order {comparison.order}"
-    )
+    name = f"{comparison.mode} derivative" + (f" of order {comparison.order}" if comparison.order > 1 else "")
     if worst is not None and not np.isfinite(worst.analytic):
         there = "the function has a kink" if worst.spread else f"the numeric derivative is {worst.numeric:.6g}"
         return Finding(
@@ -147,9 +145,10 @@ def mismatch(comparison: Comparison) -> Finding:
         extent = f"{comparison.wrong} of {comparison.entries} entries"
     else:
         extent = f"at least {max(comparison.wrong, 1)} of {comparison.entries} entries"
-    rule = "backward" if comparison.mode == "reverse" else "the forward rule"
+    rule = side_of(comparison.mode).rule
     if worst is None:
-        text = f"the {name} {place} is off in a random combination of all entries, by more than they may add up to"
+        where = "in a random combination of all entries" if comparison.scope == "probes" else "as columns move together"
+        text = f"the {name} {place} is off {where}, by more than entries within the tolerance can add up to"
         hint = f"Check a smaller example: there effort='exhaustive' shows every entry that {rule} gives."
         if comparison.unfollowed:
             hint = f"Pass wrt= to see which entries of {comparison.input.path} are wrong."
@@ -169,6 +168,8 @@ def undecided(comparison: Comparison, tolerance: Tolerance) -> Finding:
         hint = hint.replace("a wider tolerance=", f"tolerance={needed:g}")
     if worst:
         known = f"the numeric derivative is only known to ±{worst.bar:.2g}, the tolerance is {worst.tolerance:.2g}"
+    elif comparison.scope == "pattern":
+        known = "what is not stored should be zero, and that is not known within the tolerance"
     else:
         k = int(np.argmax(comparison.bar - comparison.tolerance))
         known = (
@@ -182,7 +183,7 @@ def undecided(comparison: Comparison, tolerance: Tolerance) -> Finding:
 def _granting(comparison: Comparison, tolerance: Tolerance) -> float:
     """A relative tolerance that is wider than all bars, of entries or of sums; 0 if there is none."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        times = float(np.max(comparison.bar / comparison.tolerance))
+        times = float(np.max(comparison.bar / comparison.tolerance, initial=0.0))
     return rounded_up(2.0 * times * tolerance.relative) if np.isfinite(times) else 0.0
 
 
@@ -206,8 +207,8 @@ def imprecise(departure: Departure, form: Precision) -> Finding:
         "imprecise",
         Verdict.RIGHT,
         departure.place,
-        f"{_both(departure, form)}: rounding, off by {departure.relative:.2g} of its size and by something else at the "
-        "next point",
+        f"{_both(departure, form)}: it is rounding, off by {departure.relative:.2g} of its size here and by another "
+        "amount at the points next to this one",
         "Look for large numbers that cancel on the way; gradproof.compare tells whether a plain version does better.",
     )
 
@@ -235,7 +236,7 @@ def overflow(departure: Departure, form: Precision) -> Finding:
         Verdict.UNDECIDED,
         departure.place,
         f"the derivative at {departure.place} is {departure.native} in {form.name}, {departure.wide:.6g} in float64: "
-        f"others are larger than {form.largest:g}, where {form.name} ends",
+        f"somewhere on the way a derivative is larger than {form.largest:g}, where {form.name} ends",
         "Scale the function or its cotangent down, or use a format with a larger range.",
     )
 

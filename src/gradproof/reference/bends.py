@@ -13,16 +13,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gradproof import precision
 from gradproof.norms import rms
-from gradproof.program import Array, Program
+from gradproof.program import Array, Indices, Mask, Program
 from gradproof.reference.field import CHUNK
 from gradproof.reference.stencil import FLOOR_FACTOR
-
-Mask = NDArray[np.bool_]
-Indices = NDArray[np.intp]
 
 # The second step, relative to the first.
 CLOSER = 1.0 / 16
@@ -72,10 +68,10 @@ def bends(program: Program, displacements: Array, outputs: Indices | None = None
     return _joined([around.seen(some).bends for some in around.batches(displacements)])
 
 
-def lasting_bends(program: Program, displacements: Array, outputs: Indices | None = None) -> Bends:
+def lasting_bends(program: Program, displacements: Array) -> Bends:
     """The same without strong curvature and the rounding of terms that cancel: four evaluations more, for the
     displacements along which something bends."""
-    around = _Around.of(program, outputs)
+    around = _Around.of(program, None)
     found = []
     for some in around.batches(displacements):
         seen = around.seen(some)

@@ -104,9 +104,4 @@ def sharpened(exact: Estimate, numeric: Estimate) -> Estimate:
     meets = np.abs(exact.value - numeric.value) <= CONTRADICTION * (numeric.bar + exact.bar)
     plain = (numeric.kind == Kind.SMOOTH) | (numeric.kind == Kind.ROUGH)
     better = plain & meets & (exact.bar < numeric.bar) & np.isfinite(numeric.bar)
-    return Estimate(
-        np.where(better, exact.value, numeric.value),
-        np.where(better, exact.bar, numeric.bar),
-        numeric.spread,
-        np.where(better, np.uint8(Kind.SMOOTH), numeric.kind),
-    )
+    return numeric.with_others(better, exact)

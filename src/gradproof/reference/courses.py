@@ -12,12 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gradproof.program import Array
+from gradproof.program import Array, Mask
 from gradproof.reference.lepski import lepski
-
-Mask = NDArray[np.bool_]
 
 # A slope crawls when what a rung changes is at least this share of what the rung above changed. Four octaves make it
 # 1/16 where the function has an expansion in whole powers of the step, and 1/4 for x^1.5, which still arrives.

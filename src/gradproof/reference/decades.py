@@ -9,10 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gradproof.precision import Precision
-from gradproof.program import Array
+from gradproof.program import Array, Mask
 from gradproof.reference.field import Field
 from gradproof.reference.stencil import FLOOR_FACTOR, TRUNCATION_FACTOR, sample
 
@@ -108,7 +107,7 @@ def kinks(seen: Decades) -> tuple[float, ...]:
     return tuple(found)
 
 
-def _persistent(gap: Array, clear: NDArray[np.bool_]) -> bool:
+def _persistent(gap: Array, clear: Mask) -> bool:
     """The same gap at the four smallest steps that resolve one."""
     first = gap[clear][:4]
     return bool(first.size == 4 and np.ptp(first) <= 0.25 * first[0])

@@ -9,7 +9,7 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from gradproof.program import Array
+from gradproof.program import Array, Indices, Mask
 
 Kinds = NDArray[np.uint8]
 
@@ -70,25 +70,35 @@ class Estimate:
         where = (rows, columns)
         return Estimate(self.value[where], self.bar[where], self.spread[where], self.kind[where])
 
-    def of_rows(self, rows: NDArray[np.intp]) -> Estimate:
+    def of_rows(self, rows: Indices) -> Estimate:
         return Estimate(self.value[rows], self.bar[rows], self.spread[rows], self.kind[rows])
+
+    def of_outputs(self, some: Indices) -> Estimate:
+        return Estimate(self.value[:, some], self.bar[:, some], self.spread[:, some], self.kind[:, some])
 
     def scaled(self, factor: Array) -> Estimate:
         """Every row divided by its own length: from derivative along a displacement to derivative along a unit."""
         column = factor[:, None]
         return Estimate(self.value * column, self.bar * np.abs(column), self.spread * np.abs(column), self.kind)
 
-    def with_others(self, taken: NDArray[np.bool_], others: Estimate) -> Estimate:
+    def with_others(self, taken: Mask, others: Estimate) -> Estimate:
         """The entries of another one where they are to be taken."""
         pairs = [(getattr(others, one.name), getattr(self, one.name)) for one in fields(Estimate)]
         return Estimate(*(np.where(taken, new, old) for new, old in pairs))
 
-    def put(self, rows: NDArray[np.intp], other: Estimate) -> None:
+    def put(self, rows: Indices, other: Estimate) -> None:
         """Overwrite some rows with better ones; used while an estimate is being built, before anyone else sees it."""
-        self.value[rows] = other.value
-        self.bar[rows] = other.bar
-        self.spread[rows] = other.spread
-        self.kind[rows] = other.kind
+        self._put(rows, other)
+
+    def put_outputs(self, some: Indices, other: Estimate) -> None:
+        """The same for some outputs."""
+        self._put((slice(None), some), other)
+
+    def _put(self, where: Indices | tuple[slice, Indices], other: Estimate) -> None:
+        self.value[where] = other.value
+        self.bar[where] = other.bar
+        self.spread[where] = other.spread
+        self.kind[where] = other.kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +113,8 @@ class Goal:
         """Relative to nothing but the derivative itself."""
         return cls(np.zeros(shape), relative)
 
-    def met(self, value: Array, bar: Array) -> NDArray[np.bool_]:
+    def met(self, value: Array, bar: Array) -> Mask:
         return np.asarray(bar <= np.maximum(self.absolute, self.relative * np.abs(value)))
 
-    def of_rows(self, rows: NDArray[np.intp]) -> Goal:
+    def of_rows(self, rows: Indices) -> Goal:
         return Goal(self.absolute[rows], self.relative)

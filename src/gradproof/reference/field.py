@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gradproof import precision
 from gradproof.norms import dot, product_size, rms, rows_weighed
@@ -96,7 +95,7 @@ def field_of(program: Program, step: ComplexStep | None = None) -> Field:
     )
 
 
-def only(field: Field, outputs: NDArray[np.intp]) -> Field:
+def only(field: Field, outputs: Indices) -> Field:
     """Some of its outputs."""
     return Field(
         field.point,
@@ -117,11 +116,6 @@ def only(field: Field, outputs: NDArray[np.intp]) -> Field:
 def single(program: Program, coordinate: int) -> Field:
     """One number of the outputs, by itself."""
     return _combined(program, [(slice(coordinate, coordinate + 1), np.ones(1))], None)
-
-
-def selected(program: Program, outputs: NDArray[np.intp], step: ComplexStep | None = None) -> Field:
-    """A few of the outputs, each for itself."""
-    return only(field_of(program, step), outputs)
 
 
 def projected(program: Program, cotangent: Array, step: ComplexStep | None = None) -> Field:

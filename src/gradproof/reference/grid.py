@@ -11,9 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gradproof.program import Array
+from gradproof.program import Array, Mask
 from gradproof.reference.estimate import Estimate, Kind
 from gradproof.reference.field import Field
 from gradproof.reference.stencil import FLOOR_FACTOR, sample, spread_of_difference, spread_of_residual
@@ -32,7 +31,7 @@ class Nearby:
 
     slope: Array
     bar: Array
-    restless: NDArray[np.bool_]
+    restless: Mask
 
 
 def held_against(field: Field, displacements: Array, found: Estimate) -> Estimate:

@@ -41,7 +41,7 @@ def computes_in_single(program: Metered, generator: np.random.Generator) -> bool
     if form_of(program) is not DOUBLE or not np.isfinite(program.value).all():
         return False
     point = SINGLE.round(program.point)
-    spacing = np.ldexp(1.0, np.frexp(point)[1] - SINGLE.bits) * (point != 0)
+    spacing = SINGLE.spacing(point) * (point != 0)
     if not _turns(program, spacing):
         return False
     return _stores(program, point, spacing, generator) or _loads(program, point, spacing)

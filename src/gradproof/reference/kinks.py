@@ -7,15 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gradproof.program import Array
+from gradproof.program import Array, Mask
 from gradproof.reference.courses import course
 from gradproof.reference.estimate import Estimate, Kind
 from gradproof.reference.lepski import lepski
 from gradproof.reference.stencil import Slopes
-
-Mask = NDArray[np.bool_]
 
 # One-sided slopes differ for certain when they lie this many bars apart.
 APART = 3.0

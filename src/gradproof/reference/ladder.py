@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gradproof.program import Array
+from gradproof.program import Array, Indices, Mask
 from gradproof.reference.blur import blurred, shortest
 from gradproof.reference.complexstep import sharpened
 from gradproof.reference.estimate import Estimate, Goal, Kind
@@ -29,6 +28,8 @@ FAR_DESCENT = (-16, -20, -24, -28)
 NEIGHBOURS = (4, -4, -8)
 # Only for first steps that are tiny: see `Field.limits`.
 FURTHER = tuple(range(16, 1024, 4))
+# What moves by less than so many times its rounding may need them.
+FAINT = 2.0**16
 # Stairs this high, in units of what `Field.coarse` says, do not come from a computation in float32.
 QUANTISED = 2.0
 # That nothing moved is sure where the slope is so many times what rounding may hide.
@@ -72,7 +73,7 @@ def refine(field: Field, displacements: Array, look: Rung, goal: Goal) -> Estima
     return result
 
 
-def _sharpened(field: Field, displacements: Array, goal: Goal, result: Estimate) -> NDArray[np.bool_]:
+def _sharpened(field: Field, displacements: Array, goal: Goal, result: Estimate) -> Mask:
     """What misses its goal, after the complex step has been asked about the rows that do."""
     missed = ~goal.met(result.value, result.bar)
     rows = np.flatnonzero(missed.any(axis=1))
@@ -140,9 +141,7 @@ class Question:
     deepest: int = 0
 
 
-def _walk(
-    question: Question, look: Rung, rows: NDArray[np.intp], stretches: Sequence[Sequence[int]], result: Estimate
-) -> None:
+def _walk(question: Question, look: Rung, rows: Indices, stretches: Sequence[Sequence[int]], result: Estimate) -> None:
     """Evaluate further rungs for some rows, stretch by stretch, and write the better estimates into `result`. Rows that
     may go higher than others go by themselves."""
     limits = question.field.limits(question.displacements[rows]) & ~1  # no rung is odd
@@ -152,7 +151,7 @@ def _walk(
 
 
 def _walk_alike(
-    question: Question, look: Rung, rows: NDArray[np.intp], stretches: Sequence[Sequence[int]], result: Estimate
+    question: Question, look: Rung, rows: Indices, stretches: Sequence[Sequence[int]], result: Estimate
 ) -> None:
     rungs = [look.of_rows(rows)]
     for stretch in stretches:
@@ -173,18 +172,19 @@ def _walk_alike(
 
 
 def _chosen(rungs: Sequence[Rung], goal: Goal, coarse: Array) -> Estimate:
-    """Steps beyond the scale of what moves are believed only where they agree with what was seen over shorter ones:
-    there, an oscillation looks like anything."""
+    """Steps beyond the scale of what moves are believed only where hardly anything moved over shorter ones, and they
+    agree with what little that was: there, an oscillation looks like anything."""
     usual = [rung for rung in rungs if rung.exponent < FURTHER[0]]
     chosen = _choose(usual, goal, coarse)
     if len(usual) == len(rungs):
         return chosen
+    still = np.logical_and.reduce([rung.moved <= FAINT * rung.floor for rung in usual])
     further = _choose(rungs, goal, coarse)
-    return chosen.with_others(np.abs(further.value - chosen.value) <= chosen.bar, further)
+    return chosen.with_others(still & (np.abs(further.value - chosen.value) <= chosen.bar), further)
 
 
 @np.errstate(invalid="ignore", divide="ignore")
-def _restless(rungs: Sequence[Rung], coarse: Array) -> NDArray[np.bool_]:
+def _restless(rungs: Sequence[Rung], coarse: Array) -> Mask:
     noise = noise_level(sorted(rungs, key=lambda rung: rung.exponent), coarse)
     return noise.steady & (noise.level > QUANTISED * coarse)
 
@@ -209,7 +209,7 @@ def _choose(rungs: Sequence[Rung], goal: Goal, coarse: Array) -> Estimate:
     return _on_flat_stairs(_on_stairs(plain, across, noise.stairs), noise, ordered, coarse)
 
 
-def _believed(ordered: Sequence[Rung], level: Array, steady: NDArray[np.bool_]) -> tuple[Array, Array]:
+def _believed(ordered: Sequence[Rung], level: Array, steady: Mask) -> tuple[Array, Array]:
     """The rung to believe if the function values have at least this noise, at all steps where it is steady."""
     bars = []
     for rung in ordered:
@@ -219,7 +219,7 @@ def _believed(ordered: Sequence[Rung], level: Array, steady: NDArray[np.bool_]) 
     return lepski([rung.slopes.central for rung in ordered], bars)
 
 
-def _on_stairs(tread: Estimate, across: tuple[Array, Array], stairs: NDArray[np.bool_]) -> Estimate:
+def _on_stairs(tread: Estimate, across: tuple[Array, Array], stairs: Mask) -> Estimate:
     """A quantiser is right to say zero, and a solver's author to give the slope across the stairs that its tolerance
     makes: where the two slopes differ, the interval between them is what is known."""
     slope, slope_bar = across

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gradproof.program import Array
+from gradproof.program import Array, Indices, Mask
 from gradproof.reference.stencil import Slopes
 
 # Roundings of float32 that a plateau ends with where it is none.
@@ -31,17 +30,22 @@ class Rung:
     floor: Array
 
     @property
-    def unchanged(self) -> NDArray[np.bool_]:
+    def unchanged(self) -> Mask:
         """Where no sample differed from the value at the point, but for the rounding of what is left over."""
-        still: NDArray[np.bool_] = (self.slopes.central == 0) & (self.slopes.bar <= ROUNDED * self.floor)
+        still: Mask = (self.slopes.central == 0) & (self.slopes.bar <= ROUNDED * self.floor)
         return still
 
     @property
-    def level(self) -> NDArray[np.bool_]:
+    def level(self) -> Mask:
         """Where no sample of one side did, at least: the point may lie at the edge of a tread."""
         return np.asarray(self.unchanged | (self.slopes.right == 0) | (self.slopes.left == 0))
 
-    def of_rows(self, rows: NDArray[np.intp]) -> Rung:
+    @property
+    def moved(self) -> Array:
+        """How far the function moves over the step, as a slope: steadily, or by what is left over."""
+        return np.maximum(np.abs(self.slopes.central), self.slopes.sigma * 2.0**-self.exponent)
+
+    def of_rows(self, rows: Indices) -> Rung:
         taken = {field.name: getattr(self.slopes, field.name)[rows] for field in fields(Slopes)}
         return Rung(self.exponent, Slopes(**taken), self.floor[rows])
 
@@ -51,9 +55,9 @@ class Noise:
     """Of the function values: its level, whether it is the same at all steps; the height of stairs, and where."""
 
     level: Array
-    steady: NDArray[np.bool_]
+    steady: Mask
     height: Array
-    stairs: NDArray[np.bool_]
+    stairs: Mask
 
 
 def noise_level(ordered: Sequence[Rung], coarse: Array) -> Noise:
@@ -88,18 +92,18 @@ def noise_level(ordered: Sequence[Rung], coarse: Array) -> Noise:
     return Noise(np.nan_to_num(middle), steady | lasting, *_stairs(seen, exponents, ~near & idle))
 
 
-def _middle(seen: Array, count: NDArray[np.intp]) -> Array:
+def _middle(seen: Array, count: Indices) -> Array:
     """The median, the lower one of two, of so many that are no NaN."""
     middle = np.maximum((count - 1) // 2, 0)[None]
     return np.asarray(np.take_along_axis(np.sort(seen, axis=0), middle, axis=0)[0])
 
 
-def _alike(seen: Array) -> NDArray[np.bool_]:
+def _alike(seen: Array) -> Mask:
     """Where the rungs that saw noise saw the same. A kink or a curve shows 16 times as much at the next, or more."""
     return np.asarray(np.fmax.reduce(seen, axis=0) <= ALIKE * np.fmin.reduce(seen, axis=0))
 
 
-def _below_float32(ordered: Sequence[Rung], last: NDArray[np.bool_], coarse: Array) -> NDArray[np.bool_]:
+def _below_float32(ordered: Sequence[Rung], last: Mask, coarse: Array) -> Mask:
     """Where even the largest step that changes anything changes it by some roundings of float32 alone, which is the
     format that functions round to inside: a plateau that ends there is none."""
     # A change that is the same up and down makes no slope.
@@ -108,7 +112,7 @@ def _below_float32(ordered: Sequence[Rung], last: NDArray[np.bool_], coarse: Arr
     return np.asarray(np.where(last, changes, 0.0).max(axis=0) <= FEW_ROUNDINGS * coarse)
 
 
-def _growing(seen: Array, exponents: Array) -> NDArray[np.bool_]:
+def _growing(seen: Array, exponents: Array) -> Mask:
     """Where noise grows from each rung that saw any to the next, as it does beyond a plateau. Where it does not, and
     nothing changes over small steps, the function is rounded inside. Single rungs see little or nothing by luck."""
     growing = np.ones(seen.shape[1:], dtype=bool)
@@ -121,7 +125,7 @@ def _growing(seen: Array, exponents: Array) -> NDArray[np.bool_]:
     return growing
 
 
-def _stairs(seen: Array, exponents: Array, wide: NDArray[np.bool_]) -> tuple[Array, NDArray[np.bool_]]:
+def _stairs(seen: Array, exponents: Array, wide: Mask) -> tuple[Array, Mask]:
     """The height of stairs, and where there are any: around the first look the same height at three rungs or more,
     further down nothing or rounding alone, and no rung in between. Their treads may slope (a solver that stops at a
     tolerance, started from its argument), so a slope seen on one of them is not the function's. An oscillation that

@@ -14,16 +14,14 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gradproof import precision
 from gradproof.errors import Ended
 from gradproof.norms import largest, rms
 from gradproof.precision import Precision
-from gradproof.program import Array, Leaf, Program
+from gradproof.program import Array, Leaf, Mask, Program
 from gradproof.reference.steps import signed
 
-Mask = NDArray[np.bool_]
 T = TypeVar("T")
 
 # Neighbours that are asked, and how many standard errors their mean may be off.
@@ -79,12 +77,11 @@ def neighbours(point: Array, inputs: Sequence[Leaf], form: Precision, generator:
     """The point, then others of which every coordinate but zeros is moved by -1, 0 or 1 spacings of the format: the
     spacing of the coordinate itself in one half of them, that of its leaf's typical size in the other, for functions
     that add their arguments to larger numbers."""
-    spacing = np.ldexp(1.0, np.frexp(point)[1] - form.bits)
+    spacing = form.spacing(point)
     larger = np.empty_like(spacing)
     for leaf in inputs:
-        typical = np.ldexp(1.0, np.frexp(rms(point[leaf.span]))[1] - form.bits)
-        larger[leaf.span] = np.maximum(spacing[leaf.span], typical)
-    moves = generator.integers(-1, 2, (1 + NEIGHBOURS, point.size)) * np.where(point == 0, 0.0, spacing)
+        larger[leaf.span] = np.maximum(spacing[leaf.span], form.spacing(rms(point[leaf.span])))
+    moves = np.where(point == 0, 0.0, spacing) * generator.integers(-1, 2, (1 + NEIGHBOURS, point.size)).astype(float)
     moves[1 + NEIGHBOURS // 2 :] *= larger / spacing
     moves[0] = 0.0
     return np.asarray(form.round(point + moves))
@@ -232,7 +229,7 @@ def beside(point: Array, inputs: Sequence[Leaf], generator: np.random.Generator)
     moves = generator.integers(-AWAY, AWAY + 1, points.shape)
     for leaf in inputs:
         own = points[:, leaf.span]
-        own += moves[:, leaf.span] * np.ldexp(1.0, np.frexp(own)[1] - precision.of(leaf.dtype).bits)
+        own += moves[:, leaf.span] * precision.of(leaf.dtype).spacing(own)
     return points
 
 

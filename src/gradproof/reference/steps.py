@@ -104,7 +104,7 @@ def _powers(point: Array, inputs: tuple[Leaf, ...], shift: int) -> Array:
     return result
 
 
-def _power(exponents: NDArray[np.intp], middle: int, shift: int) -> Array:
+def _power(exponents: Indices, middle: int, shift: int) -> Array:
     limited = np.maximum(exponents, middle - SMALLEST_SHARE)
     limited[exponents == EXPONENTS[-1]] = middle
     return np.asarray(np.ldexp(1.0, np.maximum(limited, (limited + middle) >> 1) + (shift - EXPONENT_BIAS)))

@@ -7,16 +7,11 @@ point differ as much at a sixteenth of the distance, and the function at the poi
 
 from __future__ import annotations
 
-from dataclasses import fields
-
 import numpy as np
-from numpy.typing import NDArray
 
-from gradproof.program import Array
+from gradproof.program import Array, Mask
 from gradproof.reference.estimate import Estimate, Kind, Kinds
 from gradproof.reference.field import Field
-
-Mask = NDArray[np.bool_]
 
 # How far the surroundings are, in first steps; and how long a step is there, relative to that.
 FAR, NEAR, STEP = 2.0**-4, 2.0**-8, 2.0**-4
@@ -41,9 +36,7 @@ def reconsidered(field: Field, coordinate: int, steps: Array, found: Estimate) -
     hidden = plain & hidden_kinks(field, steps)
     if not hidden.any():
         return found
-    other = unfolded(field, coordinate, steps, found)
-    pairs = [(getattr(other, one.name), getattr(found, one.name)) for one in fields(Estimate)]
-    return Estimate(*(np.where(hidden, ours, theirs) for ours, theirs in pairs))
+    return found.with_others(hidden, unfolded(field, coordinate, steps, found))
 
 
 @np.errstate(invalid="ignore", over="ignore")

@@ -9,10 +9,9 @@ left long ago, zero is what its neighbours say as well, and nobody knows which o
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gradproof.precision import DOUBLE, SINGLE, of
-from gradproof.program import Array, Program, leaf_at
+from gradproof.program import Array, Mask, Program, leaf_at
 from gradproof.reference.field import Field
 from gradproof.sizes import size_of
 
@@ -24,12 +23,12 @@ ROUNDINGS = 8.0
 COARSE = 4.0
 
 
-def on_tread(program: Program, field: Field, coordinate: int, slope: Array) -> NDArray[np.bool_]:
+def on_tread(program: Program, field: Field, coordinate: int, slope: Array) -> Mask:
     """Where the outputs of `field` (M,) stay the same around the point, though by this slope along the coordinate they
     should have moved by more than some roundings."""
     if of(leaf_at(program.inputs, coordinate).dtype) is not SINGLE:
         return np.zeros(slope.shape, dtype=bool)
-    spacing = float(np.ldexp(1.0, np.frexp(program.point[coordinate])[1] - SINGLE.bits))
+    spacing = float(SINGLE.spacing(program.point[coordinate]))
     length, step = np.zeros(slope.shape), np.full(slope.shape, np.inf)
     for side in (-1.0, 1.0):
         points = np.repeat(field.point[None], AWAY.size, axis=0)
@@ -39,7 +38,7 @@ def on_tread(program: Program, field: Field, coordinate: int, slope: Array) -> N
         step = np.minimum(step, np.min(_powers(moves), axis=0))
     # A number that is nearly zero may be left of such as the others are.
     rounding = np.maximum(field.floor, SINGLE.roundoff * size_of(program))
-    left_over = step >= COARSE * np.ldexp(1.0, np.frexp(field.value)[1] - SINGLE.bits)
+    left_over = step >= COARSE * SINGLE.spacing(field.value)
     return np.asarray((np.abs(slope) * length > ROUNDINGS * rounding) & ~left_over)
 
 

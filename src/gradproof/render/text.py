@@ -110,7 +110,7 @@ def was_skipped(result: Result) -> bool:
 
 def _uncounted(result: Result) -> str:
     if any(finding.code == "structure-differs" for finding in result.wrong):
-        return "they cannot be held against each other"
+        return "they cannot be compared"
     if not result.comparisons:
         return "no numbers to compare"
     return f"the numbers agree, but {count_of(len(result.wrong), 'property')} of a derivative failed"
@@ -238,9 +238,7 @@ def _yardstick(entry: Entry) -> str:
     """Of one implementation against another, whose own error stands where that of a numeric derivative would."""
     place = last_digit(entry)
     numbers = f"{number(entry.analytic, place)}, in float64 {number(entry.numeric, place)}"
-    return (
-        f"{numbers}; the plain reference is off by {two_digits(entry.bar)}, allowed are {two_digits(entry.tolerance)}"
-    )
+    return f"{numbers}; the plain reference is off by {two_digits(entry.bar)}, allowed is {two_digits(entry.tolerance)}"
 
 
 def power_sentence(power: Power) -> str:

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gradproof.agreement import Mask
 from gradproof.contracts.side import REVERSE, Side
 from gradproof.numpy.numpyprogram import NumpyProgram
 from gradproof.precision import form_of
-from gradproof.program import Array
+from gradproof.program import Array, Mask
 
 # Of a difference, relative to the point; a second one is so many times shorter. Long ones: a derivative that is out of
 # date is off by percents, and the function may be noisy.

@@ -25,7 +25,7 @@ from gradproof.torch.torchprogram import TorchProgram
 
 _SPARSE = (torch.sparse_coo, torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
 SOME = "Only some optimizers take sparse gradients of dense parameters; return gradient.to_dense() for the others."
-HINT = "Return what forward's input looks like; the engine hides the difference by a cast."
+HINT = "Return a gradient that looks like forward's input; the engine hides the difference by a cast."
 
 
 def check_attributes(subject: Subject) -> tuple[Finding, ...]:
