@@ -170,9 +170,7 @@ def slight_change(task: Task, size: float, output: Leaf) -> float:
 
 def flat(task: Task, output: Leaf, leaf: Leaf) -> Array:
     """The same for each entry of a block, by what becomes of the output as the input moves, not by its value."""
-    swing = swings(task, leaf)[output.span]
-    reach = scales(task.reference.point, task.reference.inputs)[leaf.span, None]
-    return np.asarray(task.tolerance.finest * swing / reach)
+    return np.asarray(unimportant_of(task, swings(task, leaf)[output.span]) / task.steps[leaf.span, None])
 
 
 def absent(task: Task, numeric: Array, claimed: Sequence[Array]) -> Mask | None:
