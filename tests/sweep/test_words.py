@@ -116,6 +116,16 @@ def test_the_difference_of_two_stores() -> None:
     assert not difference(new, old).of("slower")
 
 
+@pytest.mark.parametrize("verdict", list(Verdict))
+def test_a_case_that_comes_wrong_is_worse_and_one_that_comes_right_is_not(verdict: Verdict) -> None:
+    found = difference([row("a")], [row("a"), replace(row("b", verdict), message="why")])
+    bad = verdict in (Verdict.WRONG, Verdict.ERROR)
+    assert found.worse is bad
+    assert [change.kind for change in found.changes] == ["new and wrong" if bad else "new"]
+    assert (f"{verdict}: why" in text(*tables(found))) is (verdict is not Verdict.RIGHT)
+    assert not difference([row("a"), row("b", verdict)], [row("a")]).worse
+
+
 # --- the command line ------------------------------------------------------------------------------------------------
 
 

@@ -178,7 +178,8 @@ def _told(left: Sweep, files: Files) -> int:
 @click.argument("new", type=_STORE)
 @click.pass_context
 def diff(context: click.Context, old: Path, new: Path) -> None:
-    """What became wrong or right, slower, or less exact from OLD to NEW. Status 1: something became wrong."""
+    """What became wrong or right, slower, or less exact from OLD to NEW. Status 1: something became wrong,
+    or is new and wrong."""
     from gradproof.sweep.database import opened_to_read
     from gradproof.sweep.diff import difference, tables
     from gradproof.sweep.store import Store

@@ -147,7 +147,7 @@ def _deviation(task: Task, suspect: Suspect, sides: Sides, span: slice) -> tuple
 
 def _adjudicate(task: Task, suspect: Suspect, coordinate: int, scale: float) -> tuple[Entry, Judgement, Kind]:
     """The worst entry of one column, judged by itself, and what it looks like."""
-    row = _worst_output(task, suspect, coordinate, _column(task, coordinate))
+    row = _worst_output(task, suspect, coordinate, _column(task, suspect, coordinate))
     one_hot = np.eye(1, task.program.value.size, row)
     field = projected(task.reference, one_hot[0], task.exact)
     step = np.eye(1, task.steps.size, coordinate) * task.steps
@@ -173,9 +173,10 @@ def _adjudicate(task: Task, suspect: Suspect, coordinate: int, scale: float) -> 
     return entry, judgement, Kind(int(numeric.kind[0, 0]))
 
 
-def _column(task: Task, coordinate: int) -> Array:
-    """d(all outputs) / d x_i by one central difference: good enough to see which of them to look at, and lean."""
-    step = task.steps[coordinate]
+def _column(task: Task, suspect: Suspect, coordinate: int) -> Array:
+    """d(all outputs) / d x_i by one central difference: good enough to see which of them to look at, and lean. Over a
+    step as long as that of the probe, which may be short because kinks are close by."""
+    step = abs(suspect.direction[coordinate])
     point = task.reference.point[None].copy()
     point[0, coordinate] += step
     above: Array = task.reference.values(point)[0]

@@ -96,8 +96,7 @@ def _judged(task: Task, where: tuple[str, int, int], numeric: Estimate, analytic
     output, leaf = leaf_at(task.program.outputs, j), leaf_at(task.program.inputs, i)
     size = np.abs(numeric.value[0]) + numeric.spread[0]
     scale = sizes.of(mode, task.program.inputs.index(leaf), task.program.outputs.index(output))
-    if not np.isfinite(size).all() or numeric.kind[0, 0] > Kind.EDGE:
-        size = np.zeros(1)
+    size = np.where(numeric.bar[0] < size, size, 0.0)  # where there is one
     tolerance = entry_tolerance(size, scale, task.tolerance) + rounding(task, output, leaf)
     claimed, granted = np.full((1, 1), analytic), tolerance[None]
     judgement = judge(claimed, numeric, granted)

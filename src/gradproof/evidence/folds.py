@@ -19,6 +19,9 @@ from gradproof.reference.bends import bends, lasting_bends
 MOST = 16
 # Where vectors are longer than this, every step takes long, and fewer are followed.
 LONG = 2**20
+# Many kinks beside the point, as those of a long list that is sorted, are passed by along a probe that is so much
+# shorter, if that leaves so many times fewer.
+NEARER, FEWER = 2.0**-12, 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +87,18 @@ def find_fold(task: Task, probe: Probe, modes: tuple[str, ...]) -> Fold | None:
             inputs[coordinates] = True
             crowded = True
     return Fold(outputs, inputs, tuple(columns), crowded) if outputs.any() else None
+
+
+def nearer_fold(task: Task, probe: Probe) -> Fold | None:
+    """The same along a probe that is `NEARER`, where what still bends is a crowd, whatever it depends on. None where
+    most of what bends along the usual one does so along this one as well."""
+    far = np.count_nonzero(bends(task.reference, probe.direction[None]).bent)
+    if far <= MOST:
+        return None
+    near = bends(task.reference, NEARER * probe.direction[None]).bent[0]
+    if FEWER * np.count_nonzero(near) > far:
+        return None
+    return Fold(near, np.full(task.steps.size, near.any()), (), crowded=bool(near.any()))
 
 
 def with_loudest(task: Task, fold: Fold, probe: Probe) -> Fold:

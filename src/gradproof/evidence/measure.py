@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from gradproof import precision
 from gradproof.evidence.columns import Look, Sizes, look_at
-from gradproof.evidence.folds import Fold, find_fold, with_loudest
+from gradproof.evidence.folds import NEARER, Fold, find_fold, nearer_fold, with_loudest
 from gradproof.evidence.gathered import Task
 from gradproof.evidence.nans import tainted
-from gradproof.evidence.scales import SIGNED, is_tiny, resolved_of, rounding, unimportant_of
+from gradproof.evidence.scales import granted, negligible_change
 from gradproof.evidence.sums import Probe, Sums, part, sums_of
 from gradproof.norms import all_finite, dot, rms
 from gradproof.precision import form_of
@@ -23,7 +23,7 @@ from gradproof.reference.glance import CLOSER, PROBE, Glance, closer_glance, gla
 from gradproof.reference.ladder import first_look, refine
 from gradproof.reference.stencil import FLOOR_FACTOR, SHORT
 from gradproof.reference.steps import random_direction, signed
-from gradproof.sizes import size_of
+from gradproof.verdict import Verdict
 
 # Rounding errors on the analytic side add up like a random walk; this many standard deviations are granted.
 ROUNDING_FACTOR = 8.0
@@ -37,13 +37,15 @@ ROUND = np.int64(2**40 - 1)
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Both sides of one probe; `rounding` is what the analytic side may be off by, arrays (input leaf, output leaf)."""
+    """Both sides of one probe, of which `share` was followed, as arrays (input leaf, output leaf); `rounding` is what
+    the analytic side may be off by."""
 
     probe: Probe
     numeric: Estimate
     analytic: dict[str, Sums]
     size: Array
     rounding: Array
+    share: float = 1.0
 
     @property
     def smooth(self) -> bool:
@@ -97,19 +99,55 @@ def measure(task: Task, drawn: list[list[Probe]], analytic: list[list[dict[str, 
         if all(one.smooth for one in outcomes):
             return Evidence(modes, outcomes, len(drawn[0]), [])
         fold = None if suspicious else find_fold(task, drawn[0][0], modes)
+    near = _nearer(task, drawn, analytic) if fold is None or fold.crowded else None
+    if near is not None:
+        return near
     looks = _looks(task, fold, drawn[0][0], analytic[0][0]) if fold is not None else []
+    near = _nearer(task, drawn, analytic) if any(look.verdict is Verdict.UNDECIDED for look in looks) else None
+    if near is not None:
+        return near
     # Noise bends everywhere too. It is for the ladder to deal with.
     noise = (Kind.SMOOTH, Kind.STAIRS, Kind.ROUGH)
     if fold is None or (fold.crowded and any(look.kind in noise for look in looks)):
         outcomes = outcomes or [_outcome(task, *three) for three in zip(probes, sides, looked, strict=True)]
         return Evidence(modes, outcomes, len(drawn[0]), [])
+    return _apart(task, drawn, modes, fold, looks)
+
+
+def _apart(
+    task: Task, drawn: list[list[Probe]], modes: tuple[str, ...], fold: Fold, looks: list[Look], share: float = 1.0
+) -> Evidence:
+    """Both sides of what a fold leaves of the probes, over so much of their length."""
     steep = [(look.coordinate, look.row) for look in looks if look.kind is Kind.STEEP]
     pieces = [[piece for part in parts for piece in fold.pieces(part.without(steep))] for parts in drawn]
     outcomes = []
     for piece in (one for several in pieces for one in several):
         side = {mode: sums_of(task, mode, piece) for mode in modes}
-        outcomes.append(_outcome(task, piece, side, _glance(task, piece, side)))
+        outcomes.append(replace(_outcome(task, piece, side, _glance(task, piece, side, share)), share=share))
     return Evidence(modes, outcomes, len(pieces[0]), looks, fold)
+
+
+def _nearer(task: Task, drawn: list[list[Probe]], analytic: list[list[dict[str, Sums]]]) -> Evidence | None:
+    """Both sides over a short part of the probes, if few outputs bend there; see `nearer_fold`."""
+    probes, sides = [one for parts in drawn for one in parts], [one for parts in analytic for one in parts]
+    fold = nearer_fold(task, probes[0]) if _resolved(task, probes, sides) else None
+    if fold is None:
+        return None
+    near = {mode: sums.shorter(NEARER) for mode, sums in sides[0].items()}
+    looks = _looks(task, fold, probes[0].shorter(NEARER), near)
+    # So near to a kink an entry may not be known as well as the others, of which there are many.
+    told = [look for look in looks if look.verdict is not Verdict.UNDECIDED]
+    return _apart(task, drawn, tuple(near), fold, told, NEARER)
+
+
+def _resolved(task: Task, probes: list[Probe], analytic: list[dict[str, Sums]]) -> bool:
+    """Whether probes that are `NEARER` still tell as much as they have to, by the rounding of the function."""
+    for probe, sums in zip(probes, analytic, strict=True):
+        floor = FLOOR_FACTOR * floor_by_leaf(task.reference, probe.cotangent) / NEARER
+        allowed = [granted(task, *one) for one in zip(_size(sums), task.program.inputs, strict=True)]
+        if probe.way != "both" or (floor > np.array(allowed)).any():
+            return False
+    return form_of(task.reference) is precision.DOUBLE
 
 
 def _looks(task: Task, fold: Fold, probe: Probe, analytic: dict[str, Sums]) -> list[Look]:
@@ -135,7 +173,8 @@ class _Glances:
     suspicious: bool
 
 
-def _glance(task: Task, probe: Probe, analytic: dict[str, Sums]) -> _Glances:
+def _glance(task: Task, probe: Probe, analytic: dict[str, Sums], most: float = 1.0) -> _Glances:
+    """Over so much of its length at most."""
     found: list[Glance | None] = [None] * len(task.program.inputs)
     moved = [(i, leaf) for i, leaf in enumerate(task.program.inputs) if probe.direction[leaf.span].any()]
     strictness = PROBE.within(task.tolerance.finest)
@@ -144,13 +183,13 @@ def _glance(task: Task, probe: Probe, analytic: dict[str, Sums]) -> _Glances:
     suspicious = False
     for first in range(0, len(moved), batch):
         some = moved[first : first + batch]
-        shares = [_share(task, probe, leaf, size[i]) for i, leaf in some]
+        shares = [min(_share(task, probe, leaf, size[i]), most) for i, leaf in some]
         rows = np.concatenate([part(probe.direction, leaf) for _, leaf in some])
         if min(shares) < 1.0:
             rows *= np.array(shares)[:, None]
         seen = glance_sums(task.reference, probe.cotangent, rows, strictness)
         for (i, leaf), (glance, bends), share in zip(some, seen, shares, strict=True):
-            found[i] = glance if share == 1.0 else glance.per(share, strictness.over(share))
+            found[i] = glance if share == 1.0 else glance.per(share, strictness.over(max(share, CLOSER)))
             suspicious |= probe.way == "both" and (bends or _may_hide(task, leaf))
     return _Glances(found, suspicious)
 
@@ -236,34 +275,3 @@ def _size(analytic: dict[str, Sums]) -> Array:
     """Of the sums in all modes."""
     size = np.maximum.reduce([sums.size for sums in analytic.values()])
     return np.asarray(size if all_finite(size) else np.nan_to_num(size))
-
-
-def granted(task: Task, size: Array, leaf: Leaf) -> Array:
-    """How far sums of these sizes may be off: an absolute tolerance counts as at the entry that shows least."""
-    allowed = task.tolerance.finest * size
-    if task.tolerance.absolute and leaf.size:
-        allowed = allowed + 0.25 * task.tolerance.absolute * float(np.min(task.steps[leaf.span]))
-    return np.asarray(allowed)
-
-
-def negligible_change(task: Task, known: tuple[float, float], size: float, output: Leaf, leaf: Leaf) -> float:
-    """As for exhaustive blocks: what is zero within its bar, and by a tiny input claims to be no more than rounding,
-    needs to be known only against the value's own size. `known`: a sum and its bar; `size`: that of what is claimed."""
-    numeric, bar = known
-    if abs(numeric) > bar:
-        return 0.0
-    steps, ways = task.steps[leaf.span], math.sqrt(max(output.size, 1))
-    if is_tiny(task, leaf) and size > rounding(task, output, leaf) * math.sqrt(dot(steps, steps)) * ways:
-        return 0.0
-    value = size_of(task.program, output) * ways
-    if not is_tiny(task, leaf):
-        return unimportant_of(task, value)
-    return task.tolerance.finest * float(steps.max(initial=0.0)) * value
-
-
-def slight_change(task: Task, size: float, output: Leaf) -> float:
-    """As for exhaustive blocks: what is small beside value over input needs to be known to a part of its size."""
-    if task.tolerance.given:
-        return 0.0
-    value = size_of(task.program, output) * math.sqrt(max(output.size, 1))
-    return min(resolved_of(task, value), SIGNED * size)

@@ -16,8 +16,8 @@ from gradproof.agreement import CLEAR
 from gradproof.evidence.bisect import Located, Suspect, locate
 from gradproof.evidence.columns import reason_of, with_looks
 from gradproof.evidence.gathered import Gathered, Task, weakest
-from gradproof.evidence.measure import Evidence, granted, negligible_change, slight_change
-from gradproof.evidence.scales import lost, swings, unimportant_of
+from gradproof.evidence.measure import Evidence
+from gradproof.evidence.scales import granted, lost, negligible_change, slight_change, swings, unimportant_of
 from gradproof.evidence.sums import Probe, part
 from gradproof.evidence.ties import OUTPUTS, Tie, check_ties
 from gradproof.evidence.wording import (
@@ -87,8 +87,8 @@ def _ties(task: Task, evidence: Evidence) -> tuple[Finding, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """The probe whose sides differ most, by how much and beyond which bar; `beyond` where no deviations within
-    tolerance add up to as much, so that some entry must be wrong even if it is not found."""
+    """What was followed of the probe whose sides differ most, by how much and beyond which bar; `beyond` where no
+    deviations within tolerance add up to as much, so that some entry must be wrong even if it is not found."""
 
     probe: Probe
     deviation: float
@@ -132,11 +132,12 @@ def _pair(task: Task, mode: str, evidence: Evidence, o: int, i: int) -> Pair:
     if not numeric[excess > 0].any() and np.abs(gap).max() <= _lost(task, task.program.outputs[o], input_leaf):
         return Pair(mode, o, i, table, None)
     worst = int(np.argmax(np.nan_to_num(excess / np.maximum(bar, 1e-300), nan=np.inf)))
+    share = outcomes[worst].share
     most = SIGMAS * _loosest(task, tolerance[worst]) + CLEAR * bar[worst]
     doubt = Doubt(
-        outcomes[worst].probe,
-        float(gap[worst]),
-        float(bar[worst] + rounding[worst]),
+        outcomes[worst].probe.shorter(share),
+        share * float(gap[worst]),
+        share * float(bar[worst] + rounding[worst]),
         Kind(int(outcomes[worst].numeric.kind[i, o])),
         bool(np.isfinite(most)) and not excess[worst] <= most,
         float(np.nan_to_num(excess[worst] / max(tolerance[worst] + bar[worst], 1e-300), nan=np.inf)),

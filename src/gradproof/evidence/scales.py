@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TypeVar
 
 import numpy as np
 
 from gradproof.evidence.gathered import Task, distinct
-from gradproof.norms import largest, rms
+from gradproof.norms import dot, largest, rms
 from gradproof.precision import DOUBLE, Precision, form_of
 from gradproof.program import Array, Leaf, Mask, Program
 from gradproof.reference.field import TINY
@@ -135,11 +136,40 @@ def slight(task: Task, output: Leaf, leaf: Leaf, numeric: Array) -> Array | None
     return np.asarray(np.minimum(change / task.steps[leaf.span, None], SIGNED * rms(numeric)))
 
 
+def granted(task: Task, size: Array, leaf: Leaf) -> Array:
+    """How far sums of these sizes may be off: an absolute tolerance counts as at the entry that shows least."""
+    allowed = task.tolerance.finest * size
+    if task.tolerance.absolute and leaf.size:
+        allowed = allowed + 0.25 * task.tolerance.absolute * float(np.min(task.steps[leaf.span]))
+    return np.asarray(allowed)
+
+
+def negligible_change(task: Task, known: tuple[float, float], size: float, output: Leaf, leaf: Leaf) -> float:
+    """As for exhaustive blocks: what is zero within its bar, and by a tiny input claims to be no more than rounding,
+    needs to be known only against the value's own size. `known`: a sum and its bar; `size`: that of what is claimed."""
+    numeric, bar = known
+    if abs(numeric) > bar:
+        return 0.0
+    steps, ways = task.steps[leaf.span], math.sqrt(max(output.size, 1))
+    if is_tiny(task, leaf) and size > rounding(task, output, leaf) * math.sqrt(dot(steps, steps)) * ways:
+        return 0.0
+    value = size_of(task.program, output) * ways
+    if not is_tiny(task, leaf):
+        return unimportant_of(task, value)
+    return task.tolerance.finest * float(steps.max(initial=0.0)) * value
+
+
+def slight_change(task: Task, size: float, output: Leaf) -> float:
+    """As for exhaustive blocks: what is small beside value over input needs to be known to a part of its size."""
+    if task.tolerance.given:
+        return 0.0
+    value = size_of(task.program, output) * math.sqrt(max(output.size, 1))
+    return min(resolved_of(task, value), SIGNED * size)
+
+
 def flat(task: Task, output: Leaf, leaf: Leaf) -> Array:
     """The same for each entry of a block, by what becomes of the output as the input moves, not by its value."""
-    swing = swings(task, leaf)[output.span]
-    reach = scales(task.reference.point, task.reference.inputs)[leaf.span, None]
-    return np.asarray(task.tolerance.finest * swing / reach)
+    return np.asarray(unimportant_of(task, swings(task, leaf)[output.span]) / task.steps[leaf.span, None])
 
 
 def absent(task: Task, numeric: Array, claimed: Sequence[Array]) -> Mask | None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gradproof.agreement import entry_tolerance, judge
 from gradproof.evidence.blame import NOBODY, Group, blamed
@@ -24,7 +23,7 @@ from gradproof.evidence.named import Blamed, Court, Suspects
 from gradproof.evidence.scales import rounding, swings, unimportant_changes, unimportant_of
 from gradproof.evidence.wording import kink_remark
 from gradproof.norms import largest, rms
-from gradproof.program import Array, Indices, Leaf, Stored, leaf_at
+from gradproof.program import Array, Indices, Leaf, Mask, Stored, leaf_at
 from gradproof.reference.estimate import Estimate, Goal, Kind, Kinds
 from gradproof.reference.field import Field, field_of, only
 from gradproof.reference.glance import ENTRY, glance
@@ -187,7 +186,7 @@ class _Moved:
         granted = entry_tolerance(claimed, self._scale[outputs], self._task.tolerance)
         return np.asarray((granted + self._rounding[outputs]) * length)
 
-    def _vague(self, undecided: NDArray[np.bool_], better: Estimate, outputs: Indices) -> Indices:
+    def _vague(self, undecided: Mask, better: Estimate, outputs: Indices) -> Indices:
         """Outputs that cannot be told, other than those where nothing is claimed and nothing of importance happens."""
         task, zero = self._task, self._expected[outputs] == 0
         unimportant = unimportant_changes(task, self._length)

@@ -33,6 +33,9 @@ class Probe:
     cotangent: Array
     way: str = "both"
 
+    def shorter(self, share: float) -> Probe:
+        return self if share == 1.0 else Probe(share * self.direction, self.cotangent, self.way)
+
     def without(self, entries: Sequence[tuple[int, int]]) -> Probe:
         """The same without these inputs and outputs."""
         if not entries:
@@ -51,6 +54,10 @@ class Sums:
     total: Array
     size: Array
     largest: Array
+
+    def shorter(self, share: float) -> Sums:
+        """Those of a probe so much shorter."""
+        return Sums(share * self.total, share * self.size, self.largest)
 
     def enter(
         self, where: tuple[int, int], weights: Array, derivatives: Array, *, loud: float = 1.0, unit: float = 1.0

@@ -10,7 +10,7 @@ import numpy as np
 from gradproof.contracts.side import side_of
 from gradproof.errors import Refused, RuleRaised, Unsupported
 from gradproof.evidence.native import Departure
-from gradproof.norms import largest, rms
+from gradproof.norms import rms
 from gradproof.precision import Precision
 from gradproof.program import Skipped, Spot
 from gradproof.reference.estimate import Kind
@@ -162,9 +162,7 @@ def undecided(comparison: Comparison, tolerance: Tolerance) -> Finding:
     worst = comparison.worst
     place = worst.place if worst else Place(Spot(comparison.output.path), Spot(comparison.input.path))
     hint = UNDECIDED_HINTS.get(comparison.reason, "")
-    if comparison.reason == "precision" and (needed := _needed(comparison)):
-        hint = hint.replace("a wider tolerance=", f"tolerance={needed:.0e}")
-    elif comparison.reason == "noise" and 0.0 < (needed := _granting(comparison, tolerance)) <= WIDEST:
+    if 0.0 < (needed := _granting(comparison, tolerance)) <= WIDEST:
         hint = hint.replace("a wider tolerance=", f"tolerance={needed:g}")
     if worst:
         known = f"the numeric derivative is only known to ±{worst.bar:.2g}, the tolerance is {worst.tolerance:.2g}"
@@ -181,10 +179,15 @@ def undecided(comparison: Comparison, tolerance: Tolerance) -> Finding:
 
 
 def _granting(comparison: Comparison, tolerance: Tolerance) -> float:
-    """A relative tolerance that is wider than all bars, of entries or of sums; 0 if there is none."""
+    """A relative tolerance that is wider than all bars; 0 if there is none. It is one of the size of each entry, or of
+    its block if that is larger; a random sum says of itself what its size is."""
+    if comparison.scope == "probes":
+        sizes = comparison.tolerance / tolerance.finest
+    else:
+        sizes = np.maximum(np.abs(comparison.numeric), rms(comparison.numeric))
     with np.errstate(divide="ignore", invalid="ignore"):
-        times = float(np.max(comparison.bar / comparison.tolerance, initial=0.0))
-    return rounded_up(2.0 * times * tolerance.relative) if np.isfinite(times) else 0.0
+        share = float(np.max(comparison.bar / sizes, initial=0.0))
+    return rounded_up(2.0 * share) if np.isfinite(share) else 0.0
 
 
 def rounded_up(share: float) -> float:
@@ -193,12 +196,6 @@ def rounded_up(share: float) -> float:
         return 0.0
     step = 10.0 ** np.floor(np.log10(share))
     return float(f"{np.ceil(share / step) * step:.0e}")
-
-
-def _needed(comparison: Comparison) -> float:
-    """A relative tolerance that all bars are within; 0 if there is none."""
-    scale, widest = rms(comparison.numeric), largest(comparison.bar)
-    return 2.0 * widest / scale if scale > 0 and widest < 0.25 * scale else 0.0
 
 
 def imprecise(departure: Departure, form: Precision) -> Finding:

@@ -11,11 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gradproof import precision
 from gradproof.norms import dot, largest, pieces, rms, rows_weighed
-from gradproof.program import Array, Leaf, Program
+from gradproof.program import Array, Indices, Leaf, Mask, Program
 from gradproof.reference.field import Field, floor_by_leaf, ground_of
 from gradproof.reference.stencil import FLOOR_FACTOR, sample, sample_around
 from gradproof.sizes import sizes_in
@@ -73,7 +72,7 @@ class Glance:
     strictness: Strictness
 
     @np.errstate(invalid="ignore")
-    def agrees(self, analytic: Array, size: Array) -> NDArray[np.bool_]:
+    def agrees(self, analytic: Array, size: Array) -> Mask:
         """Where the analytic derivatives along the same displacements are beyond doubt; NaN agrees with nothing."""
         apart = np.subtract(analytic, self.slope)
         np.abs(apart, out=apart)
@@ -81,7 +80,7 @@ class Glance:
             (apart <= self.bar(size)) & (self.bend <= self.strictness.bend * size + BENT_BY_ROUNDING * self.floor)
         )
 
-    def of_rows(self, rows: NDArray[np.intp]) -> Glance:
+    def of_rows(self, rows: Indices) -> Glance:
         return Glance(self.slope[rows], self.bend[rows], self.floor, self.strictness)
 
     def per(self, share: float, strictness: Strictness) -> Glance:

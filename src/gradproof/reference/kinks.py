@@ -41,7 +41,7 @@ def classify(central: Estimate, missed: Mask, rungs: Sequence[tuple[int, Slopes]
     sided, exponents = [slopes for _, slopes in steps], [exponent for exponent, _ in steps]
     right_bars = _sober([one.right_bar for one in sided], exponents)
     left_bars = _sober([one.left_bar for one in sided], exponents)
-    within = _kink_within(steps, right_bars, left_bars)
+    bent, within = _kink_within(steps, right_bars, left_bars)
     if not missed.any():
         return Estimate(central.value, central.bar, central.spread, np.where(within, np.uint8(Kind.NEAR), central.kind))
     right = _side([one.right for one in sided], right_bars, exponents)
@@ -68,7 +68,7 @@ def classify(central: Estimate, missed: Mask, rungs: Sequence[tuple[int, Slopes]
     # has the same slope, and steps as long as they like.
     cut = np.logical_or.reduce([np.isfinite(one.right_bar) != np.isfinite(one.left_bar) for one in sided])
     narrow = right.where(right.bar < left.bar, left)
-    better = missed & (within | cut) & both & ~apart & ~(jump | steep | slow | arrived) & (narrow.bar < central.bar)
+    better = missed & (bent | cut) & both & ~apart & ~(jump | steep | slow | arrived) & (narrow.bar < central.bar)
     better &= np.abs(central.value - narrow.slope) <= APART * central.bar
     value = np.where(better, narrow.slope, value)
     bar = np.where(better, narrow.bar, bar)
@@ -130,15 +130,20 @@ def _sober(bars: Sequence[Array], exponents: Sequence[int]) -> list[Array]:
     return [np.fmax(bar, np.where(np.isnan(bar), bar, level * 2.0**-e)) for bar, e in zip(bars, exponents, strict=True)]
 
 
-def _kink_within(steps: Sequence[tuple[int, Slopes]], right_bars: Sequence[Array], left_bars: Sequence[Array]) -> Mask:
-    """Where the slopes on both sides differ over steps around the first, whatever smaller ones say."""
-    seen = np.zeros(steps[0][1].right.shape, dtype=bool)
+def _kink_within(
+    steps: Sequence[tuple[int, Slopes]], right_bars: Sequence[Array], left_bars: Sequence[Array]
+) -> tuple[Mask, Mask]:
+    """Where the slopes on both sides differ over steps around the first, whatever smaller ones say; and where they do
+    so by enough to be worth a remark."""
+    seen, notable = (np.zeros(steps[0][1].right.shape, dtype=bool) for _ in range(2))
     for (exponent, slopes), right_bar, left_bar in zip(steps, right_bars, left_bars, strict=True):
         if exponent <= WITHIN:
             gap = np.abs(slopes.right - slopes.left)
             size = np.maximum(np.abs(slopes.right), np.abs(slopes.left))
-            seen |= (gap > APART * (right_bar + left_bar)) & (gap > NOTABLE * size)
-    return seen
+            apart = gap > APART * (right_bar + left_bar)
+            seen |= apart
+            notable |= apart & (gap > NOTABLE * size)
+    return seen, notable
 
 
 def _persistent(gap: Array, sided: Sequence[Slopes]) -> Mask:

@@ -203,6 +203,8 @@ def _choose(rungs: Sequence[Rung], goal: Goal, coarse: Array) -> Estimate:
     value, bar = _believed(ordered, noise.level, noise.steady)
     pairs = [(rung.exponent, rung.slopes) for rung in ordered]
     plain = classify(Estimate.smooth(value, bar), ~goal.met(value, bar), pairs, coarse)
+    if noise.beside.any():
+        plain = plain.with_others(noise.beside, _beside(ordered))
     if not noise.stairs.any():
         return _on_flat_stairs(plain, noise, ordered, coarse)
     across = _believed(ordered, noise.height, noise.stairs)
@@ -217,6 +219,13 @@ def _believed(ordered: Sequence[Rung], level: Array, steady: Mask) -> tuple[Arra
         missing = np.where(rung.unchanged, np.where(steady, level, 0.0), np.maximum(level - rung.slopes.sigma, 0.0))
         bars.append(rung.slopes.bar + NOISE_FACTOR * PER_STEP * missing * 2.0**-rung.exponent)
     return lepski([rung.slopes.central for rung in ordered], bars)
+
+
+def _beside(ordered: Sequence[Rung]) -> Estimate:
+    """On the side where nothing changes at any step, no kink limits them: it tells a slope of zero by the longest."""
+    bars = [np.where(rung.level, 2.0 * rung.floor, np.inf) for rung in ordered]
+    bar = np.minimum.reduce(bars)
+    return replace(Estimate.smooth(np.zeros_like(bar), bar), kind=np.full(bar.shape, np.uint8(Kind.NEAR)))
 
 
 def _on_stairs(tread: Estimate, across: tuple[Array, Array], stairs: Mask) -> Estimate:

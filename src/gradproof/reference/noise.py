@@ -52,12 +52,14 @@ class Rung:
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """Of the function values: its level, whether it is the same at all steps; the height of stairs, and where."""
+    """Of the function values: its level, whether it is the same at all steps; the height of stairs, and where. And
+    where there is none, as nothing changes over small steps, nor ever on one side of the point."""
 
     level: Array
     steady: Mask
     height: Array
     stairs: Mask
+    beside: Mask
 
 
 def noise_level(ordered: Sequence[Rung], coarse: Array) -> Noise:
@@ -81,7 +83,9 @@ def noise_level(ordered: Sequence[Rung], coarse: Array) -> Noise:
     # Stairs so wide that even the first look stays on one of them are taken for what they are: flat.
     near = (valid & (exponents <= 0)).any(axis=0)
     still = ordered[0].unchanged & ordered[min(1, len(ordered) - 1)].unchanged
-    idle = still & (~_growing(seen, exponents) | _below_float32(ordered, last, coarse))
+    rounded = _below_float32(ordered, last, coarse)
+    idle = still & (~_growing(seen, exponents) | rounded)
+    beside = still & _one_sided(ordered) & ~rounded
     steady = near & (~(rise > 0.5 * run) | idle)
     # A fast oscillation is aliased by most of the ladder, but not by its lower end: three rungs in a row are not lucky.
     steady &= ~(LUCKY * lower < _middle(np.where(early, np.nan, seen), total - 3)) | idle
@@ -89,7 +93,8 @@ def noise_level(ordered: Sequence[Rung], coarse: Array) -> Noise:
     middle = _middle(np.where(valid & (count <= taken), seen, np.nan), taken)
     # What larger steps see may be curvature; noise that is the same at the smallest is there at still smaller ones.
     lasting = near & (total >= 3) & _alike(np.where(early, seen, np.nan))
-    return Noise(np.nan_to_num(middle), steady | lasting, *_stairs(seen, exponents, ~near & idle))
+    height, stairs = _stairs(seen, exponents, ~near & idle)
+    return Noise(np.nan_to_num(middle), (steady | lasting) & ~beside, height, stairs & ~beside, beside)
 
 
 def _middle(seen: Array, count: Indices) -> Array:
@@ -123,6 +128,13 @@ def _growing(seen: Array, exponents: Array) -> Mask:
         known = ~np.isnan(height)
         before, reach = np.where(known, height, before), np.where(known, exponent, reach)
     return growing
+
+
+def _one_sided(ordered: Sequence[Rung]) -> Mask:
+    """Where no sample of one side changes at any step, as beside a kink: a number of a sorted list moves when another
+    one comes up to it, but not when that one goes away. Stairs lead up and down."""
+    sides = ([rung.slopes.right for rung in ordered], [rung.slopes.left for rung in ordered])
+    return np.asarray(np.logical_or.reduce([np.fmax.reduce(np.abs(one)) == 0 for one in sides]))
 
 
 def _stairs(seen: Array, exponents: Array, wide: Mask) -> tuple[Array, Mask]:

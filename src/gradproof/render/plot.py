@@ -6,11 +6,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gradproof.errors import UsageError
 from gradproof.picture import Trace
-from gradproof.program import Array
+from gradproof.program import Array, Mask
 from gradproof.render.traces import has_ladder, has_remainder
 from gradproof.result import Comparison, Result, Verdict
 
@@ -133,7 +132,7 @@ def taylor(axes: Axes, trace: Trace) -> None:
     _finish(axes, trace, "Taylor remainder")
 
 
-def _drawable(numbers: Array) -> NDArray[np.bool_]:
+def _drawable(numbers: Array) -> Mask:
     """What has a place on a logarithmic axis."""
     return np.isfinite(numbers) & (numbers > 0)
 

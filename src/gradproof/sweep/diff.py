@@ -36,13 +36,15 @@ class Change:
         return row
 
     def words(self) -> str:
-        if self.before is None or self.after is None:
+        if self.after is None:
             return str(self.row.verdict)
+        said = f": {self.after.diagnosis or self.after.message}" if self.after.verdict is not Verdict.RIGHT else ""
+        if self.before is None:
+            return f"{self.after.verdict}{said}"
         if self.kind == "slower":
             return f"{self.before.processor:.2f} s to {self.after.processor:.2f} s"
         if self.kind == "lost digits":
             return f"{self.before.digits:.1f} to {self.after.digits:.1f} digits"
-        said = f": {self.after.diagnosis or self.after.message}" if self.after.verdict is not Verdict.RIGHT else ""
         return f"{self.before.verdict} to {self.after.verdict}{said}"
 
 
@@ -58,11 +60,11 @@ class Difference:
 
     @property
     def worse(self) -> bool:
-        """Whether anything became wrong: what CI asks."""
-        return bool(self.of("became wrong"))
+        """Whether anything became wrong, or came so: what CI asks."""
+        return bool(self.of("became wrong") or self.of("new and wrong"))
 
 
-KINDS = ("became wrong", "became right", "other verdict", "slower", "lost digits", "gone", "new")
+KINDS = ("became wrong", "new and wrong", "became right", "other verdict", "slower", "lost digits", "gone", "new")
 
 
 def difference(old: Iterable[Row], new: Iterable[Row]) -> Difference:
@@ -72,7 +74,7 @@ def difference(old: Iterable[Row], new: Iterable[Row]) -> Difference:
     before = {row.item.key: row for row in was}
     after = {_as_before(row.item.key, moved): row for row in now}
     changes = [Change("gone", row, None) for key, row in before.items() if key not in after]
-    changes += [Change("new", None, row) for key, row in after.items() if key not in before]
+    changes += [_came(row) for key, row in after.items() if key not in before]
     for key, row in after.items():
         if key in before:
             changes += _changes(before[key], row)
@@ -120,6 +122,10 @@ def _as_before(key: Key, moved: dict[str, str]) -> Key:
     """A catalogue that could not be listed has a row of its own name."""
     name = moved.get(key.catalogue, key.catalogue)
     return replace(key, catalogue=name, case=name if key.case == key.catalogue else key.case)
+
+
+def _came(row: Row) -> Change:
+    return Change("new and wrong" if row.verdict in BAD else "new", None, row)
 
 
 def _changes(before: Row, after: Row) -> Iterator[Change]:
