@@ -11,9 +11,9 @@ import numpy as np
 from gradproof.agreement import Mask
 from gradproof.diagnose.exhibit import Exhibit
 from gradproof.diagnose.factors import common_ratio
-from gradproof.diagnose.gaps import patchy
 from gradproof.diagnose.sight import Indices
 from gradproof.diagnose.symmetry import is_symmetric
+from gradproof.diagnose.terms import patchy
 from gradproof.program import Array
 from gradproof.result import Diagnosis
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from gradproof.diagnose import factors, gaps, hessian, moved, others, parts, rank, sums, symmetry
+from gradproof.diagnose import factors, hessian, moved, others, parts, sums, symmetry, terms
 from gradproof.diagnose.exhibit import Exhibit
 from gradproof.result import Comparison, Diagnosis, Verdict
 
@@ -39,10 +39,10 @@ RECOGNISERS: tuple[Recogniser, ...] = (
     others.offset,
     others.extra_term,
     others.rounded,
-    rank.through_one_number,
+    terms.through_one_number,
     parts.part,
-    gaps.dropped,
-    gaps.leaked,
+    terms.dropped,
+    terms.leaked,
     factors.same_factor,
 )
 

@@ -1,8 +1,11 @@
-"""A term through a single number: forward divides by a sum or a norm, and backward takes that number for a constant.
+"""Terms of a derivative that are left out, or too many.
 
-What such a term adds to the Jacobian is the product of two vectors: how the outputs depend on the number, and how the
-number depends on the inputs. There may be one number for all, or one for every row of a batch, each with its own
-outputs and inputs.
+A term through a single number: forward divides by a sum or a norm, and backward takes that number for a constant. What
+such a term adds to the Jacobian is the product of two vectors: how the outputs depend on the number, and how the number
+depends on the inputs. There may be one number for all, or one for every row of a batch, each with its own outputs and
+inputs.
+
+Or single derivatives are missing, or should not be there, among others that are right.
 """
 
 from __future__ import annotations
@@ -20,6 +23,8 @@ from gradproof.result import Diagnosis
 # Rows and columns of an exhibit.
 Group = tuple[Indices, Indices]
 
+# Fewer single derivatives may be zero for other reasons.
+SEVERAL = 3
 # So many entries must be foretold by others, not counting those that they are foretold from.
 FEWEST = 4
 # Vectors that differ by no more than this have the same direction.
@@ -111,3 +116,62 @@ def _along(product: Array, values: Array) -> bool:
     column = product[:, int(np.argmax(np.abs(product)) % product.shape[1])]
     sizes = float(np.linalg.norm(column) * np.linalg.norm(values))
     return values.size > 2 and abs(float(column @ values)) >= (1.0 - ALIKE) * sizes > 0.0
+
+
+def dropped(exhibit: Exhibit) -> Diagnosis | None:
+    """Some derivatives of an element are zero, others right: what is overwritten instead of added up looks so."""
+    if exhibit.turned or not _mixed(exhibit, _unclaimed(exhibit)):
+        return None
+    return Diagnosis(
+        "dropped",
+        f"{_count(exhibit)} are zero that should not be, and {_others(exhibit)} are right",
+        1.0,
+        f"Look for terms that {exhibit.rule} overwrites where they must add up (an assignment by index, a scatter "
+        "without add), or for a mask or an index that leaves them out.",
+    )
+
+
+def leaked(exhibit: Exhibit) -> Diagnosis | None:
+    """Some derivatives of an element are not zero where the function does not depend on it, others right."""
+    if exhibit.turned or not _mixed(exhibit, _absent(exhibit)):
+        return None
+    return Diagnosis(
+        "leaked",
+        f"{_count(exhibit)} are not zero although {exhibit.output.path} does not depend on it there, and "
+        f"{_others(exhibit)} are right",
+        1.0,
+        f"Look for a mask, a padding or a bound of an index that forward has and {exhibit.rule} has not.",
+    )
+
+
+def patchy(exhibit: Exhibit) -> bool:
+    """Whether it is one of the two, so that no element as a whole is to blame."""
+    return _mixed(exhibit, _unclaimed(exhibit)) or _mixed(exhibit, _absent(exhibit))
+
+
+def _unclaimed(exhibit: Exhibit) -> Mask:
+    return np.asarray(exhibit.claimed == 0)
+
+
+def _absent(exhibit: Exhibit) -> Mask:
+    return np.asarray(np.abs(exhibit.measured) <= exhibit.slack(np.zeros_like(exhibit.measured)))
+
+
+def _mixed(exhibit: Exhibit, zero: Mask) -> bool:
+    """Whether just these are wrong, of elements that have other derivatives as well, which are right."""
+    off = exhibit.off
+    if np.count_nonzero(off) < SEVERAL or not zero[off].all():
+        return False
+    right = exhibit.telling & ~off
+    mixed = right[:, off.any(axis=0)].any(axis=0)
+    # A few may have no other; a sample may have missed those that are right.
+    mostly = 2 * np.count_nonzero(mixed) >= mixed.size if exhibit.complete else mixed.any()
+    return bool(np.count_nonzero(right) >= SEVERAL and mostly)
+
+
+def _count(exhibit: Exhibit) -> str:
+    return f"{np.count_nonzero(exhibit.off):,} derivatives with respect to {exhibit.input.path}"
+
+
+def _others(exhibit: Exhibit) -> str:
+    return "the others" if exhibit.complete else "the others that were looked at"
