@@ -576,7 +576,7 @@ DIAGNOSES: dict[str, set[str]] = {
     "plus a constant": {"cotangent-offset"},
     "extra term": {"extra-term"},
     "stale point": {"stale"},
-    "softmax without its sum": set(),
+    "softmax without its sum": {"rank-one"},
     "layernorm without the mean": {"mean-kept"},
     "cumsum for its adjoint": {"transposed"},
     "stencil for its adjoint": {"transposed"},

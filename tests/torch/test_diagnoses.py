@@ -14,7 +14,7 @@ from gradproof import Budget, Verdict
 from gradproof.contracts.side import SIDES
 from gradproof.diagnose.nonlinear import HINTS
 from tests.catalogue import CASES, Case, acceptable, diagnosed
-from tests.wrong_rules import RULES, Rule
+from tests.wrong_rules import RULES, SOFTMAX, Rule
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs" / "diagnoses.md"
@@ -62,6 +62,14 @@ LARGE = (
     Rule("swapped-inputs", BIG * 2, "x * y", "(g * x, g * y)", "(g * y, g * x)"),
     Rule("transposed", BIG * 2, "x @ y", "(g @ y, x.T @ g)", "(g @ y.T, x.T @ g)"),
     Rule("stale", BIG, "x.sin()", "g * (1.2 * x).cos()", "g * x.cos()"),
+    Rule("rank-one", BIG, "x.softmax(-1)", "g * x.softmax(-1)", SOFTMAX),
+    Rule(
+        "dropped",
+        ((40_000,),),
+        "x[1:] * x[:-1]",
+        "torch.cat([g * x[1:], g[-1:] * x[-2:-1]])",
+        "torch.nn.functional.pad(g * x[1:], (0, 1)) + torch.nn.functional.pad(g * x[:-1], (1, 0))",
+    ),
     Rule("sum-missing", ((300, 200), (200,)), "x * y", "(g * y, (g * x)[0])", "(g * y, (g * x).sum(0))"),
     Rule("mean-for-sum", ((300, 200), (200,)), "x * y", "(g * y, (g * x).mean(0))", "(g * y, (g * x).sum(0))"),
 )
@@ -82,7 +90,6 @@ NAMELESS = (
     ("x.tanh()", "g * (1 - x.tanh())"),
     ("x * x.sin()", "g * x.sin()"),
     ("x ** 3", "3 * g * x"),
-    ("x.softmax(-1)", "x.softmax(-1) * (g - g.mean(-1, keepdim=True))"),
     ("x.sin()", "g * x.sin()"),  # the derivative at a point, but one that is far away
     ("x.sin()", "g * (1 - x ** 2 / 2)"),  # right near zero, within the tolerance
     ("x.sin()", "g * torch.ones_like(x)"),

@@ -185,6 +185,9 @@ def extent(exhibit: Exhibit, found: Fit) -> str:
     count = max(found.wrong, found.counted)
     if not exhibit.complete:
         return f"explains all {count:,} wrong entries that were looked at"
+    everything = int(np.count_nonzero(exhibit.off))
+    if count < everything:  # the others it says nothing of, such as those at the end from which all is shifted
+        return f"explains {count:,} of the {everything:,} wrong entries"
     if found.explained > 0.9999:
         return f"explains all {count:,} wrong entries"
     return f"explains {100 * found.explained:.3g} % of the error in {count:,} wrong entries"

@@ -1,4 +1,4 @@
-"""What is nearly right: off at every entry, by no more than a small share of it.
+"""What is nearly right: off by no more than a small share of the entries that are wrong.
 
 A solver that stops at a tolerance leaves such a thing: its result is smooth, and another function than the one that the
 author has differentiated. So does an adjoint that is solved for no better than that, or that is exact in the limit of
@@ -11,8 +11,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from gradproof.contracts.side import side_of
 from gradproof.evidence.wording import rounded_up
+from gradproof.norms import rms
 from gradproof.result import Comparison, Finding
 from gradproof.settings import Tolerance
 
@@ -27,11 +30,25 @@ def share_off(comparison: Comparison, tolerance: Tolerance) -> float:
     return comparison.excess * tolerance.relative
 
 
+def _own_share(comparison: Comparison) -> float:
+    """By how much of their own size the wrong entries are off, all of them together. A few small ones of the wrong sign
+    beside large ones that are right are off by little of their block's size, and agree to no digit."""
+    if comparison.scope == "probes":
+        gap = np.array([one.deviation for one in comparison.found])
+        size = np.array([max(abs(one.analytic), abs(one.numeric)) for one in comparison.found])
+    else:
+        wrong = comparison.deviation > comparison.tolerance
+        gap = comparison.deviation[wrong]
+        size = np.fmax(np.abs(comparison.analytic), np.abs(comparison.numeric))[wrong]
+    whole = rms(size)
+    return rms(gap) / whole if whole else 0.0
+
+
 def nearly(findings: tuple[Finding, ...], wrong: Sequence[Comparison], tolerance: Tolerance) -> tuple[Finding, ...]:
     """The findings of all wrong blocks. If every one is nearly right, they say so, and what that may come from: a
     solver would leave as much in all of them."""
     share = max((share_off(one, tolerance) for one in wrong), default=0.0)
-    if not 0.0 < share <= SMALL:
+    if not 0.0 < share <= SMALL or any(_own_share(one) > SMALL for one in wrong):
         return findings
     return tuple(_with_hint(one, comparison, share) for one, comparison in zip(findings, wrong, strict=True))
 

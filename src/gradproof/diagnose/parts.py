@@ -11,6 +11,7 @@ import numpy as np
 from gradproof.diagnose.exhibit import Exhibit
 from gradproof.diagnose.factors import common_ratio
 from gradproof.diagnose.symmetry import is_symmetric
+from gradproof.diagnose.terms import patchy
 from gradproof.program import Array, Indices, Mask
 from gradproof.result import Diagnosis
 
@@ -60,7 +61,7 @@ class Part:
 
 def part(exhibit: Exhibit) -> Diagnosis | None:
     """Where it is wrong: a few elements of the input or the output, or else a part of the input, or of the output."""
-    both = (exhibit, exhibit.sideways())
+    both = [side for side in (exhibit, exhibit.sideways()) if not patchy(side)]
     few = [(one, found) for one in both for found in _few(one)]
     few.sort(key=lambda pair: np.count_nonzero(pair[1].mask))
     for side, one in (*few, *((where, found) for where in both for found in _parts(where))):

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from gradproof.diagnose import factors, hessian, moved, others, parts, sums, symmetry
+from gradproof.diagnose import factors, hessian, moved, others, parts, sums, symmetry, terms
 from gradproof.diagnose.exhibit import Exhibit
 from gradproof.result import Comparison, Diagnosis, Verdict
 
@@ -39,7 +39,10 @@ RECOGNISERS: tuple[Recogniser, ...] = (
     others.offset,
     others.extra_term,
     others.rounded,
+    terms.through_one_number,
     parts.part,
+    terms.dropped,
+    terms.leaked,
     factors.same_factor,
 )
 

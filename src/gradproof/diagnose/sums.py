@@ -72,9 +72,12 @@ def _values_of_one(exhibit: Exhibit, batch: Indices, rest: Indices, chosen: int)
 
 
 def _only_one(exhibit: Exhibit, batch: Indices, chosen: int) -> Array | None:
-    if exhibit.input.shape[:1] == exhibit.output.shape[:1] or exhibit.input.size >= exhibit.output.size:
+    """Only for an input that all elements share: what depends on another element each has nothing to be summed."""
+    own = batch == chosen
+    shared = exhibit.telling[own].any(axis=0) & exhibit.telling[~own].any(axis=0)
+    if exhibit.input.shape[:1] == exhibit.output.shape[:1] or not shared.any():
         return None
-    return np.where((batch == chosen)[:, None], exhibit.measured, 0.0)
+    return np.where(own[:, None], exhibit.measured, 0.0)
 
 
 def wrong_axis(exhibit: Exhibit) -> Diagnosis | None:

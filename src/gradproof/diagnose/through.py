@@ -12,10 +12,12 @@ from gradproof.routes import Route, routes_of
 NAMED = 3
 # Causes that say which mode is wrong, but not why.
 VAGUE = ("reverse-only",)
+# Causes that are seen through the operations around a rule as well, but show whose they are in its own arguments only.
+SHINING_THROUGH = ("rank-one",)
 
 
 def named(task: Task, comparisons: tuple[Comparison, ...], findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
-    """The same findings; those of reverse mode without a cause name the rules."""
+    """The same findings; those of reverse mode without a cause of their own name the rules."""
     inputs = {c.input.path for c in comparisons if c.mode == "reverse" and c.verdict is not Verdict.RIGHT}
     wrong = frozenset(c.input.path for c in comparisons if c.mode == "reverse" and c.verdict is Verdict.WRONG)
     right = frozenset(c.input.path for c in comparisons if c.mode == "reverse") - inputs
@@ -44,7 +46,7 @@ def _with(finding: Finding, diagnosis: Diagnosis, wrong: frozenset[str]) -> Find
     where = finding.place.input
     if finding.code != "mismatch" or where is None or where.path not in wrong:
         return finding
-    if before is None:
+    if before is None or before.code in SHINING_THROUGH:
         return replace(finding, diagnosis=diagnosis, hint=diagnosis.hint)
     if before.code not in VAGUE:
         return finding

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from gradproof.agreement import Mask, judge
+from gradproof.agreement import judge
 from gradproof.evidence.alone import glance_alone
 from gradproof.evidence.blocks import Measured, comparisons_of, kinks_of, power_of
 from gradproof.evidence.faint import faint_lines
@@ -21,7 +21,7 @@ from gradproof.evidence.ties import check_ties, ties_of
 from gradproof.evidence.together import glance_together
 from gradproof.norms import rms
 from gradproof.precision import DOUBLE, coarsest
-from gradproof.program import Array
+from gradproof.program import Array, Mask
 from gradproof.reference.estimate import Estimate, Goal
 from gradproof.reference.field import Field, field_of
 from gradproof.reference.ladder import first_look, refine, second_opinion

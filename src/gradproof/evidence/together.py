@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gradproof.agreement import Mask
 from gradproof.evidence.alone import glance_at_columns
 from gradproof.evidence.gathered import Task, distinct
 from gradproof.evidence.glanced import NONE, Glanced, enough, strictness_of
@@ -23,7 +22,7 @@ from gradproof.evidence.groups import MEMBERS, Groups, groups_of
 from gradproof.evidence.lengths import better_lengths, drawn_lengths
 from gradproof.evidence.scales import block_scales
 from gradproof.norms import rms
-from gradproof.program import Array, Indices
+from gradproof.program import Array, Indices, Mask
 from gradproof.reference.field import Field
 from gradproof.reference.glance import BENT_BY_ROUNDING, SUSPICIOUS, Glance, glance, joined
 from gradproof.reference.stencil import FLOOR_FACTOR
