@@ -28,7 +28,7 @@ class Tops:
 
     def of_inputs(self) -> Array:
         """Over all outputs (N,)."""
-        return np.maximum.reduce(list(self.inputs.values()))
+        return np.asarray(np.maximum.reduce(list(self.inputs.values())))
 
     def largest(self, leaf: Leaf, output: Leaf) -> tuple[int, int] | None:
         """Input and output of the largest entry of a block; None if all are zero."""
