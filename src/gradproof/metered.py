@@ -60,6 +60,11 @@ class Metered(Wrapped):
         return pulled_of(self.inner)
 
     @property
+    def pushes(self) -> bool:
+        """Whether forward mode has been seen to exist; an adapter may know (`pushes`)."""
+        return bool(getattr(self.inner, "pushes", False))
+
+    @property
     def offers(self) -> Offers:
         offered = offers_of(self.inner)
         inner = offered.complex_values

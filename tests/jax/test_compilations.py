@@ -6,6 +6,7 @@ import gc
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import jax
@@ -15,8 +16,10 @@ import pytest
 from jax import monitoring
 
 import gradproof
+from gradproof import Verdict
 from gradproof.jax import CheckFailed, check_grads, families, program_of
 from gradproof.jax.recipes import compiles_anew
+from gradproof.jax.runs import Runs
 
 X = np.array([0.3, 0.8, 1.7])
 
@@ -166,3 +169,71 @@ def test_little_is_compiled_for_more_rows_where_that_is_dear(monkeypatch: pytest
     with jax.enable_x64(True):
         assert len(found(dear=0.0)) == 1
         assert len(found(dear=np.inf)) == 3
+
+
+def doubled(x: Any) -> Any:
+    return x * x
+
+
+def halved(x: Any) -> Any:
+    """The same value; JAX's own rules give half of the derivative, since that is what it was told."""
+    return x * jax.lax.stop_gradient(x)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("fn", "verdict"), [(doubled, Verdict.RIGHT), (halved, Verdict.WRONG)])
+@pytest.mark.parametrize("size", [3, 100, 400])
+def test_one_program_pulls_and_pushes_a_row(dtype: str, fn: Any, verdict: Verdict, size: int) -> None:
+    function = partial(fn)
+    with jax.enable_x64(dtype == "float64"):
+        x = jnp.linspace(0.3, 1.7, size, dtype=dtype)
+        with compiled() as names:
+            result = gradproof.check(function, x, effort="exhaustive", seed=0)
+        with compiled() as again:
+            gradproof.check(function, x, effort="exhaustive", seed=0)
+    assert result.verdict is verdict
+    assert {(one.mode, one.verdict) for one in result.comparisons} == {("reverse", verdict), ("forward", verdict)}
+    kinds = [name.split()[0] for name in names]
+    assert kinds.count("jit(each)") == 1
+    assert not {"jit(pull)", "jit(push)"} & set(kinds)
+    assert again == []
+
+
+def test_of_a_large_function_each_mode_is_a_program() -> None:
+    """To run the other along would cost more than it saves."""
+    with compiled() as names:
+        assert gradproof.check(partial(doubled), jnp.linspace(0.3, 1.7, 2**13), seed=0).ok
+    assert {"jit(pull)", "jit(push)"} <= {name.split()[0] for name in names}
+    assert not any("jit(each)" in name for name in names)
+
+
+def test_a_function_without_one_of_the_modes_is_compiled_once() -> None:
+    def function(x: Any) -> Any:
+        return jax.lax.while_loop(lambda carry: carry[0] < 3, lambda carry: (carry[0] + 1, carry[1] * x), (0, x))[1]
+
+    for _ in range(2):
+        with compiled() as names:
+            result = gradproof.check(function, jnp.asarray(X), seed=0)
+        assert result.ok
+        assert {comparison.mode for comparison in result.comparisons} == {"forward"}
+    assert {name.split()[0] for name in names} == {"jit(while)"}  # that of the plain calls, which are made anew
+
+
+def test_a_batch_is_held_against_the_row_that_came_along(monkeypatch: pytest.MonkeyPatch) -> None:
+    def function(x: Any) -> Any:
+        return jnp.sin(x) * x[::-1]
+
+    def pushed() -> tuple[np.ndarray, str]:
+        program = program_of(function, jnp.linspace(0.3, 1.7, 20))
+        assert not program.pushes
+        program.pull(np.ones((1, 20)))
+        assert program.pushes
+        return program.push(np.eye(20)), program.lanes["push"].note
+
+    right, way = pushed()
+    assert way == "push: vmap, compiled"
+    plain = Runs.push_compiled
+    monkeypatch.setattr(Runs, "push_compiled", lambda *given: [one[::-1] for one in plain(*given)])
+    alone, way = pushed()
+    assert "vmap, compiled" not in way
+    np.testing.assert_allclose(alone, right, rtol=1e-6)

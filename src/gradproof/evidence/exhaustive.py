@@ -19,6 +19,7 @@ from gradproof.evidence.scales import absent, claims, negligible
 from gradproof.evidence.sure import gather_sure
 from gradproof.evidence.ties import check_ties, ties_of
 from gradproof.evidence.together import glance_together
+from gradproof.evidence.tops import Tops
 from gradproof.norms import rms
 from gradproof.precision import DOUBLE, coarsest
 from gradproof.program import Array, Mask
@@ -60,8 +61,9 @@ def gather(task: Task, analytic: dict[str, Array], findings: tuple[Finding, ...]
         findings += check_ties(task, field, ties, claimed)
     comparisons = comparisons_of(task, analytic, measured)
     findings += kinks_of(task, numeric)
-    if all(one.verdict is Verdict.RIGHT for one in comparisons):
-        findings += faint_lines(task, analytic, lambda: numeric)
+    if analytic and all(one.verdict is Verdict.RIGHT for one in comparisons):
+        tops = Tops.of(next(iter(analytic.values())), task.program.outputs)
+        findings += faint_lines(task, tops, lambda: numeric)
     return Gathered(comparisons, findings, power_of(task, measured), analytic)
 
 

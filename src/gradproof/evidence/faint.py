@@ -10,6 +10,7 @@ import numpy as np
 from gradproof.evidence.gathered import Task
 from gradproof.evidence.lines import block_tolerances
 from gradproof.evidence.scales import ROUNDINGS, rounding
+from gradproof.evidence.tops import Tops
 from gradproof.norms import rms
 from gradproof.precision import DOUBLE
 from gradproof.program import Array, Leaf, Mask
@@ -17,13 +18,11 @@ from gradproof.reference.estimate import Estimate
 from gradproof.result import Finding, Place, Verdict
 
 
-def faint_lines(task: Task, analytic: dict[str, Array], numeric: Callable[[], Estimate]) -> tuple[Finding, ...]:
+def faint_lines(task: Task, tops: Tops, numeric: Callable[[], Estimate]) -> tuple[Finding, ...]:
     """One remark for each leaf with such lines. The numeric side is asked for where there may be any: mostly not."""
-    if not analytic or not np.isfinite(task.tolerance.gross):
+    if not np.isfinite(task.tolerance.gross):
         return ()
-    jacobian = next(iter(analytic.values()))
-    size = np.abs(jacobian)
-    columns, rows = size.max(axis=1), size.max(axis=0)
+    size, columns, rows = tops.size, tops.of_inputs(), tops.outputs
     lines = np.concatenate([columns, rows])
     if not ((lines > 0) & (lines <= task.tolerance.of_block * lines.max())).any():
         return ()

@@ -73,23 +73,6 @@ class Glanced(ABC):
         return self.agree * max(top, float(self.scales[leaf.path][output.start])) + float(rest.max())
 
 
-def largest(jacobian: Array, leaf: Leaf, output: Leaf) -> tuple[int, int] | None:
-    """Input and output of the largest entry of a block of an (N, M) Jacobian; None if all are zero."""
-    if not (leaf.size and output.size):
-        return None
-    where = divmod(_top(jacobian[leaf.span, output.span]), output.size)
-    i, j = leaf.start + where[0], output.start + where[1]
-    return (i, j) if jacobian[i, j] else None
-
-
-def _top(block: Array) -> int:
-    """Where the largest absolute value is, with at most one copy of all of them."""
-    block = np.ascontiguousarray(block)
-    high, low = int(block.argmax()), int(block.argmin())
-    top, bottom = block.flat[high], -block.flat[low]
-    return min(high, low) if top == bottom else high if top > bottom else low
-
-
 def enough(task: Task, slope: Array, length: Array, scale: Array) -> Array:
     """The bar that is narrow enough, as a change over the displacement: half of the tolerance; in a block that claims
     to be zero, what is unimportant."""

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 from gradproof.agreement import CLEAR, entry_tolerance, tolerance_of_one
 from gradproof.evidence.faint import faint_lines
-from gradproof.evidence.gathered import Gathered, Task
-from gradproof.evidence.glanced import Glanced, largest
+from gradproof.evidence.gathered import Gathered, Task, distinct
+from gradproof.evidence.glanced import Glanced
 from gradproof.evidence.lines import scale_of
+from gradproof.evidence.tops import Tops
 from gradproof.program import Array, Leaf
 from gradproof.result import Comparison, Entry, Finding, Place, Power, Table, Verdict
 from gradproof.settings import Tolerance
@@ -38,11 +39,11 @@ def gather_sure(task: Task, analytic: dict[str, Array], glanced: Glanced, findin
     comparisons = []
     worst, relative, size = 0.0, 0.0, task.program.value.size
     pairs = [(output, leaf) for output in task.program.outputs for leaf in task.program.inputs]
-    tops: dict[int, list[Entry | None]] = {}  # one Jacobian may serve for two modes
+    tops = [Tops.of(one, task.program.outputs) for one in distinct(analytic)]
+    # One Jacobian may serve for two modes.
+    strongest = {id(one.jacobian): [_strongest(task, one, glanced, *pair) for pair in pairs] for one in tops}
     for mode, jacobian in analytic.items():
-        if id(jacobian) not in tops:
-            tops[id(jacobian)] = [_strongest(task, jacobian, glanced, *pair) for pair in pairs]
-        for (output, leaf), top in zip(pairs, tops[id(jacobian)], strict=True):
+        for (output, leaf), top in zip(pairs, strongest[id(jacobian)], strict=True):
             # What is zero within its bar has no size that an error could be a share of.
             if top is not None and abs(top.numeric) > top.bar:
                 error = top.tolerance + glanced.widest(leaf, output, abs(top.analytic))
@@ -61,16 +62,17 @@ def gather_sure(task: Task, analytic: dict[str, Array], glanced: Glanced, findin
                     strongest=top,
                 )
             )
-    findings += faint_lines(task, analytic, lambda: glanced.block(slice(0, task.steps.size), slice(0, size)))
+    if tops:
+        findings += faint_lines(task, tops[0], lambda: glanced.block(slice(0, task.steps.size), slice(0, size)))
     return Gathered(tuple(comparisons), findings, Power(worst, relative, 1.0) if relative > 0 else None, analytic)
 
 
-def _strongest(task: Task, jacobian: Array, glanced: Glanced, output: Leaf, leaf: Leaf) -> Entry | None:
+def _strongest(task: Task, tops: Tops, glanced: Glanced, output: Leaf, leaf: Leaf) -> Entry | None:
     """The largest derivative of a block, both ways; None if the block is empty or all zero."""
-    found = largest(jacobian, leaf, output)
+    found = tops.largest(leaf, output)
     if found is None:
         return None
     i, j = found
     value, bar = glanced.at(leaf, i, j)
     tolerance = tolerance_of_one(value, float(glanced.scales[leaf.path][j]), task.tolerance)
-    return Entry(Place(output.spot(j), leaf.spot(i)), float(jacobian[i, j]), value, bar, tolerance)
+    return Entry(Place(output.spot(j), leaf.spot(i)), float(tops.jacobian[i, j]), value, bar, tolerance)

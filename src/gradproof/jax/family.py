@@ -27,6 +27,7 @@ class Family:
     def __init__(self, call: Call, store: Store | None = None, *, trusted: bool = False) -> None:
         self.call = call
         self.recipe: Recipe | None = None
+        self.apart = False  # whether `one_each` has failed: a mode may not exist
         self.store = store or Store()
         self._keeps = store is not None
         self._trusted = trusted
@@ -112,6 +113,19 @@ class Family:
             return tuple(found.values), tuple(found.tangents)
 
         return self._quickly("one_push", push)
+
+    @cached_property
+    def one_each(self) -> Run:
+        """Both, by mode: two programs take nearly twice as long to compile."""
+
+        def each(xs: Arrays, ws: Arrays, us: Arrays) -> dict[str, tuple[Arrays, Arrays]]:
+            back, ahead = self.call.reverse(xs), self.call.forward(xs, us)
+            return {
+                "reverse": (tuple(back.values), tuple(back.pull(ws))),
+                "forward": (tuple(ahead.values), tuple(ahead.tangents)),
+            }
+
+        return self._quickly("one_each", each)
 
 
 def _side_by_side(call: Call, xs: Arrays, ws: Arrays) -> Any:

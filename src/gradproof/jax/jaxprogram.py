@@ -145,6 +145,11 @@ class JaxProgram:
         return self.lanes["pull"].known
 
     @property
+    def pushes(self) -> bool:
+        """Whether one push was made by itself, maybe along with a pull: then there is a forward mode."""
+        return self.lanes["push"].known is not None
+
+    @property
     def pulls_in_batches(self) -> bool:
         """Whether the first batch was believed, because it gave for that one what the plain pull had given."""
         lane = self.lanes["pull"]

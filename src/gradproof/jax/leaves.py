@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import repeat
+from itertools import islice, repeat
 from math import prod
 from typing import Any
 
@@ -17,6 +17,9 @@ from gradproof import precision
 from gradproof.program import Array, Leaf, leaves
 
 Arrays = Sequence[Any]
+
+# Single rows that are asked for before the first of them is waited for.
+IN_FLIGHT = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,3 +142,16 @@ def rows_of(array: Array, width: int) -> Array:
     if rows.ndim != 2 or rows.shape[1] != width:
         raise ValueError(f"expected rows of {width} coordinates, shape (k, {width}), got shape {np.shape(array)}")
     return rows
+
+
+def rows_first(arrays: Arrays) -> Arrays:
+    """(*shape, k) -> (k, size)."""
+    return [np.asarray(one).reshape(-1, one.shape[-1]).T for one in arrays]
+
+
+def in_flight(rows: Iterator[Arrays], into: Array) -> Iterator[tuple[Iterator[Arrays], Array]]:
+    """Some rows at a time, and where their results go: JAX hands back promises, and to wait for each before the next is
+    asked for takes longer than to compute it."""
+    for first in range(0, len(into), IN_FLIGHT):
+        targets = into[first : first + IN_FLIGHT]
+        yield islice(rows, len(targets)), targets

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from functools import cached_property, partial
-from itertools import islice
+from collections.abc import Callable, Mapping
+from functools import cached_property, lru_cache, partial
 from typing import Literal
 
 import jax
@@ -15,19 +14,22 @@ from gradproof.errors import OutputsChanged, Unsupported
 from gradproof.jax.calls import Reversed
 from gradproof.jax.families import COMPILED, Shelf
 from gradproof.jax.family import Family
-from gradproof.jax.leaves import Arrays, Layout, as_array
+from gradproof.jax.leaves import Arrays, Layout, as_array, in_flight, rows_first
 from gradproof.jax.recipes import Recipe, compiles_anew
 from gradproof.jax.scope import Scope
-from gradproof.program import Array, Every, Tally, with_units
+from gradproof.program import Array, Every, Tally, read_only, with_units
 
 # `"familiar"`: at the point eagerly; elsewhere, and derivatives, compiled, if JAX sees all that the function does; or
 # where a plain call is dear, once a compiled batch has been believed.
 Plain = Literal["eager", "familiar", "values compiled", "compiled"]
+Mode = Literal["reverse", "forward"]
+LANES = {"reverse": "pull", "forward": "push"}
+OTHER: dict[str, Mode] = {"reverse": "forward", "forward": "reverse"}
 
 # Up to so many numbers, unit vectors are handed over: to make them where they are used takes longer to compile.
 HANDED_OVER = 2**16
-# Single rows that are asked for before the first of them is waited for.
-IN_FLIGHT = 16
+# Up to so many numbers of inputs and outputs, a row costs less than another program to compile, or to call.
+SMALL = 2**13
 
 
 class Runs:
@@ -127,14 +129,12 @@ class Runs:
     def _familiar(self) -> bool:
         return self.shelf.shows(Recipe.of(self.call.run, self.point))
 
-    def _derivative(
-        self, mode: str, compiled: Callable[[Family], tuple[Arrays, Arrays]], eager: Callable[[], Arrays]
-    ) -> Arrays:
+    def _derivative(self, mode: Mode, row: Arrays, eager: Callable[[], Arrays]) -> Arrays:
         """Of a single row."""
-        if self._compiles("pull" if mode == "reverse" else "push"):
+        if self._compiles(LANES[mode]):
             family = self.shelf.family
             try:
-                values, found = compiled(family)
+                values, found = self._compiled(family, mode, row)
             except Unsupported:
                 raise
             except Exception:  # noqa: BLE001  whatever it is, it need not happen in a plain call
@@ -146,6 +146,32 @@ class Runs:
                     return found
                 self._plain = "eager"
         return eager()
+
+    def _compiled(self, family: Family, mode: Mode, row: Arrays) -> tuple[Arrays, Arrays]:
+        """Value and derivative. Of a small function, what the other mode makes of a row comes along."""
+        small = self.inputs.size + self.outputs.size <= SMALL
+        if small and self._plain == "familiar" and self._familiar and not family.apart:
+            try:
+                return self._each(family, mode, row)
+            except Exception:  # noqa: BLE001  this mode may exist nevertheless
+                family.apart = True
+        found: tuple[Arrays, Arrays] = (family.one_pull if mode == "reverse" else family.one_push)(self.point, row)
+        return found
+
+    def _each(self, family: Family, mode: Mode, row: Arrays) -> tuple[Arrays, Arrays]:
+        sides, other = {"reverse": self.outputs, "forward": self.inputs}, OTHER[mode]
+        beside = _beside(sides[other].size)
+        rows = {mode: row, other: sides[other].plain(beside)}
+        found = family.one_each(self.point, rows["reverse"], rows["forward"])
+        values, derivative = found[other]
+        if self.lanes[LANES[other]].known is None and self._brings_value(values):
+            result = np.empty((1, sides[mode].size))
+            sides[mode].write_single(derivative, result[0])
+            self.lanes[LANES[other]].remember(beside[None], result)
+            self._tally.pulls += other == "reverse"
+            self._tally.pushes += other == "forward"
+        one: tuple[Arrays, Arrays] = found[mode]
+        return one
 
     def _brings_value(self, values: Arrays) -> bool:
         assert self.value is not None
@@ -191,7 +217,7 @@ class Runs:
         return found
 
     def pull_each(self, rows: Array, into: Array) -> None:
-        for some, targets in _in_flight(self.outputs.singles(rows), into):
+        for some, targets in in_flight(self.outputs.singles(rows), into):
             found = [self._pull_one(cotangents) for cotangents in some]
             for one, target in zip(found, targets, strict=True):
                 self.inputs.write_single(one, target)
@@ -199,14 +225,12 @@ class Runs:
 
     def _pull_one(self, cotangents: Arrays) -> Arrays:
         return self._derivative(
-            "reverse",
-            lambda family: family.one_pull(self.point, cotangents),
-            lambda: self._reversed.pull([as_array(one) for one in cotangents]),
+            "reverse", cotangents, lambda: self._reversed.pull([as_array(one) for one in cotangents])
         )
 
     def pull_compiled(self, rows: Array, more: Array) -> Arrays:
         self._tally.pulls += len(rows)
-        return _rows_first(self.shelf.family.pull(self.point, tuple(self.outputs.arrays(rows, more))))
+        return rows_first(self.shelf.family.pull(self.point, tuple(self.outputs.arrays(rows, more))))
 
     def pull_every(self, more: Array) -> Every:
         outputs, family = self.outputs, self.shelf.family
@@ -225,18 +249,14 @@ class Runs:
     # Forward mode.
 
     def push_each(self, rows: Array, into: Array) -> None:
-        for some, targets in _in_flight(self.inputs.singles(rows), into):
+        for some, targets in in_flight(self.inputs.singles(rows), into):
             found = [self._push_one(tangents) for tangents in some]
             for one, target in zip(found, targets, strict=True):
                 self.outputs.write_single(one, target)
             self._tally.pushes += len(found)
 
     def _push_one(self, tangents: Arrays) -> Arrays:
-        return self._derivative(
-            "forward",
-            lambda family: family.one_push(self.point, tangents),
-            lambda: self._push_eager([as_array(one) for one in tangents]),
-        )
+        return self._derivative("forward", tangents, lambda: self._push_eager([as_array(one) for one in tangents]))
 
     def _push_eager(self, tangents: Arrays) -> Arrays:
         pushed = self.call.forward(self.arrays, tangents)
@@ -245,7 +265,7 @@ class Runs:
 
     def push_compiled(self, rows: Array, more: Array) -> Arrays:
         self._tally.pushes += len(rows)
-        return _rows_first(self.shelf.family.push(self.point, tuple(self.inputs.arrays(rows, more))))
+        return rows_first(self.shelf.family.push(self.point, tuple(self.inputs.arrays(rows, more))))
 
     def push_every(self, more: Array) -> Every:
         inputs, family = self.inputs, self.shelf.family
@@ -267,14 +287,8 @@ class Runs:
             self.outputs.write_single(values, self.primals[mode])
 
 
-def _rows_first(arrays: Arrays) -> Arrays:
-    """(*shape, k) -> (k, size)."""
-    return [np.asarray(one).reshape(-1, one.shape[-1]).T for one in arrays]
-
-
-def _in_flight(rows: Iterator[Arrays], into: Array) -> Iterator[tuple[Iterator[Arrays], Array]]:
-    """Some rows at a time, and where their results go: JAX hands back promises, and to wait for each before the next is
-    asked for takes longer than to compute it."""
-    for first in range(0, len(into), IN_FLIGHT):
-        targets = into[first : first + IN_FLIGHT]
-        yield islice(rows, len(targets)), targets
+@lru_cache(maxsize=16)
+def _beside(size: int) -> Array:
+    """A row to take along: signed, and no two numbers of it alike."""
+    generator = np.random.default_rng(0)
+    return read_only(generator.uniform(0.5, 1.5, size) * generator.choice([-1.0, 1.0], size))
