@@ -3,12 +3,13 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+OLDEST := .venv-oldest
 # One thread each: two test processes with a thread pool each would fight over the cores.
 SINGLE := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench docs clean
+.PHONY: help demo test oldest lint format bench docs clean
 
 help: ## show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 16
@@ -26,6 +27,16 @@ demo: $(STAMP) ## check the bundled examples and show what a user sees
 test: lint ## lint, then run all tests
 	@echo "== tests"
 	@$(SINGLE) $(BIN)/python -m pytest -n $(WORKERS)
+
+$(OLDEST)/.installed: pyproject.toml constraints-oldest.txt
+	@echo "== preparing $(OLDEST) (torch of this age brings gigabytes of GPU packages)"
+	@test -x $(OLDEST)/bin/python || $(PYTHON) -m venv $(OLDEST)
+	@$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-oldest.txt -e ".[torch,jax,scipy,html,plot,cluster,dev]"
+	@touch $@
+
+oldest: $(OLDEST)/.installed ## run all tests with the oldest releases that pyproject.toml allows
+	@echo "== tests with the oldest releases"
+	@$(SINGLE) $(OLDEST)/bin/python -m pytest -n $(WORKERS)
 
 lint: $(STAMP) ## ruff (rules and format) and mypy --strict
 	@echo "== ruff check"
@@ -49,5 +60,5 @@ docs: $(STAMP) ## the documentation's site, in build/site
 	@echo "open build/site/index.html"
 
 clean: ## remove .venv and everything that can be made again
-	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(OLDEST) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -17,6 +17,7 @@ from jax.test_util import check_grads
 import gradproof
 from bench.table import Claim, Part, Size, Table, number
 from bench.timing import interleaved
+from gradproof.jax.scope import enable_x64
 
 DTYPES = ("float64", "float32")
 # Of the processor, all threads together: XLA compiles on several, and a busy machine must not change the ratio.
@@ -78,7 +79,7 @@ def run(size: Size, say: Callable[[str], None]) -> Part:
     warm, first = [], []
     for subject in SUBJECTS if size == "full" else SUBJECTS[1:8:3]:
         for dtype in DTYPES:
-            with jax.enable_x64(dtype == "float64"):
+            with enable_x64(dtype == "float64"):
                 ratios = _row(table, subject, dtype)
             warm.append(ratios[0])
             first.append(ratios[1])

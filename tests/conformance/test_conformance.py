@@ -33,9 +33,9 @@ def backend(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     if importlib.util.find_spec(module) is None or (module == "jax" and "jax" not in adapters.BUILT_IN):
         pytest.skip(f"{module} is not there")
     if module == "jax":
-        import jax
+        from gradproof.jax.scope import enable_x64
 
-        with jax.enable_x64(True):
+        with enable_x64(True):
             yield make()
         return
     if module == "boxes":  # as an entry point would add it

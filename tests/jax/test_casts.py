@@ -16,6 +16,7 @@ import gradproof
 from gradproof import Unsupported, Verdict
 from gradproof.jax import program_of
 from gradproof.jax.casts import WithoutCasts
+from gradproof.jax.scope import enable_x64
 
 pytestmark = pytest.mark.skipif(not hasattr(jax, "make_user_context"), reason="this JAX has no contexts of one's own")
 
@@ -96,7 +97,7 @@ def test_a_function_without_casts_has_nothing_to_leave_out() -> None:
 
 
 def test_a_cast_of_float64_arguments_is_left_out() -> None:
-    with jax.enable_x64(True):
+    with enable_x64(True):
         found = program_of(normed, jnp.asarray(X, "float64")).unrounded()
     assert found is not None
     assert found.form == "float32"
@@ -116,7 +117,7 @@ def test_casts_that_only_a_rule_makes_stay() -> None:
 
 def test_nothing_of_it_is_seen_elsewhere() -> None:
     bind, threads = core.Primitive.bind, []
-    with jax.enable_x64(True):
+    with enable_x64(True):
         x = jnp.asarray(X, "float64")
         with WithoutCasts(8):
             assert jnp.mean(x, dtype=SINGLE).dtype == jax.jit(normed)(x.astype(SINGLE)).dtype == "float64"

@@ -20,6 +20,7 @@ from gradproof import Verdict
 from gradproof.jax import CheckFailed, check_grads, families, program_of
 from gradproof.jax.recipes import compiles_anew
 from gradproof.jax.runs import Runs
+from gradproof.jax.scope import enable_x64
 
 X = np.array([0.3, 0.8, 1.7])
 
@@ -134,10 +135,10 @@ def test_a_jit_that_is_made_in_each_call_is_compiled_in_few() -> None:
     function = opaque(solved)
     assert compiles_anew(lambda xs: [function(*xs)], [jnp.asarray(X)])
     assert not compiles_anew(lambda xs: [jnp.linalg.inv(jnp.outer(*xs, *xs)), jax.nn.softmax(*xs)], [jnp.asarray(X)])
-    with jax.enable_x64(True), compiled() as names:
+    with enable_x64(True), compiled() as names:
         check_grads(function, (jnp.asarray(X),), 1)
     assert sum("lambda" in name for name in names) <= 9  # one for each of 16 plain calls, before
-    with jax.enable_x64(True), compiled() as names:
+    with enable_x64(True), compiled() as names:
         check_grads(function, (jnp.asarray(X),), 1)
     assert len(names) <= 5
 
@@ -166,7 +167,7 @@ def test_little_is_compiled_for_more_rows_where_that_is_dear(monkeypatch: pytest
                 np.testing.assert_allclose(program.values(given), np.sin(given + 1e4), atol=1e-9)
         return [name for name in names if "lambda" in name]
 
-    with jax.enable_x64(True):
+    with enable_x64(True):
         assert len(found(dear=0.0)) == 1
         assert len(found(dear=np.inf)) == 3
 
@@ -185,7 +186,7 @@ def halved(x: Any) -> Any:
 @pytest.mark.parametrize("size", [3, 100, 400])
 def test_one_program_pulls_and_pushes_a_row(dtype: str, fn: Any, verdict: Verdict, size: int) -> None:
     function = partial(fn)
-    with jax.enable_x64(dtype == "float64"):
+    with enable_x64(dtype == "float64"):
         x = jnp.linspace(0.3, 1.7, size, dtype=dtype)
         with compiled() as names:
             result = gradproof.check(function, x, effort="exhaustive", seed=0)

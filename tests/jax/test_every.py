@@ -12,6 +12,7 @@ import pytest
 
 from gradproof import Verdict, check
 from gradproof.jax.adapter import program_of
+from gradproof.jax.scope import enable_x64
 from gradproof.program import pull_every, push_every
 
 A = jnp.linspace(0.2, 1.4, 20).reshape(4, 5)
@@ -25,7 +26,7 @@ def several(a: Any, b: Any) -> Any:
 @pytest.mark.parametrize("most", [0, 2**16])
 def test_the_jacobian_is_that_of_single_rows(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gradproof.jax.runs.HANDED_OVER", most)
-    with jax.enable_x64(True):
+    with enable_x64(True):
         program = program_of(several, (A.astype(float), B.astype(float)))
         rng = np.random.default_rng(0)
         cotangents, tangents = rng.normal(size=(3, program.value.size)), rng.normal(size=(2, program.point.size))
@@ -95,7 +96,7 @@ def test_a_rule_that_is_wrong_only_in_batches_is_not_blamed_on_the_function(widt
         return 2 * jnp.sin(x)
 
     function.defvjp(lambda x: (2 * jnp.sin(x), jnp.cos(x)), lambda cos, g: (scaled(g) * cos,))
-    with jax.enable_x64(width):
+    with enable_x64(width):
         result = check(function, (jnp.linspace(0.1, 1.0, 24),), seed=0)
     assert result.verdict is Verdict.RIGHT
     assert any("pull: one by one" in note for note in result.notes)

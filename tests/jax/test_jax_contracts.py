@@ -13,6 +13,7 @@ import gradproof
 from gradproof import Result, Tolerance, Verdict
 from gradproof.jax import program_of
 from gradproof.jax.contracts.jitted import check_jitted as check_jitted_contract
+from gradproof.jax.scope import enable_x64
 
 X = jnp.linspace(0.3, 1.7, 6)
 
@@ -58,7 +59,7 @@ def test_a_rule_that_keeps_state_is_not_repeatable(period: int, size: int, dtype
         return (g * jnp.cos(x) * (1.5 if len(calls) % period == 0 else 1.0),)
 
     function.defvjp(lambda x: (jnp.sin(x), x), backward)
-    with jax.enable_x64(dtype is np.float64):
+    with enable_x64(dtype is np.float64):
         x = jnp.linspace(0.3, 1.7, size, dtype=dtype)
         verdicts = {gradproof.check(function, x, seed=1).verdict for _ in range(2)}
     assert (verdicts == {Verdict.RIGHT}) == (period == 1000)

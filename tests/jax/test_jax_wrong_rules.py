@@ -11,12 +11,13 @@ import pytest
 
 import gradproof
 from gradproof import Result, Verdict
+from gradproof.jax.scope import enable_x64
 from tests.jax.jax_wrong_rules import RULES, Rule
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
 def test_a_wrong_rule_is_found_and_named_and_its_twin_is_right(rule: Rule) -> None:
-    with jax.enable_x64(True):
+    with enable_x64(True):
         args = rule.args()
         wrong = gradproof.check(rule.function("wrong"), args, modes=rule.mode, seed=5)
         assert wrong.verdict is Verdict.WRONG, str(wrong)
@@ -30,13 +31,13 @@ def test_a_wrong_rule_is_found_and_named_and_its_twin_is_right(rule: Rule) -> No
 def right_twin(shapes: Any, value: str, right: str, mode: str, dtype: str) -> Result:
     """Many wrong rules have the same right one."""
     rule = Rule("", shapes, value, "", right, mode, dtype)
-    with jax.enable_x64(True):
+    with enable_x64(True):
         return gradproof.check(rule.function("right"), rule.args(), modes=mode, seed=5)
 
 
 def test_a_custom_jvp_is_wrong_in_reverse_mode_too() -> None:
     rule = next(rule for rule in RULES if rule.name == "forward factor: -u * jnp.cos(x)")
-    with jax.enable_x64(True):
+    with enable_x64(True):
         result = gradproof.check(rule.function("wrong"), rule.args(), seed=5)
     assert {comparison.mode for comparison in result.comparisons if comparison.verdict is Verdict.WRONG} == {
         "reverse",
@@ -65,7 +66,7 @@ def test_one_wrong_entry_of_many_is_placed(size: int) -> None:
 )
 def test_a_custom_jvp_that_jax_cannot_transpose_is_named_in_both_modes(rule: Rule) -> None:
     """What is not linear has no transpose; JAX may say so by an AssertionError without a word."""
-    with jax.enable_x64(True):
+    with enable_x64(True):
         result = gradproof.check(rule.function("wrong"), rule.args(), seed=5)
         assert result.verdict is Verdict.WRONG, str(result)
         (finding,) = [one for one in result.wrong if one.code == "nonlinear-forward"]

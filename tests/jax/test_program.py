@@ -14,6 +14,7 @@ import pytest
 import gradproof
 from gradproof import Unsupported, Verdict
 from gradproof.jax import families, program_of
+from gradproof.jax.scope import enable_x64
 from gradproof.streams import NumpyStream
 
 X = np.linspace(0.3, 1.7, 40, dtype=np.float32)
@@ -104,7 +105,7 @@ def test_an_explicit_cast_keeps_the_reference_in_native_precision() -> None:
 
 
 def test_64_bit_arrays_are_checked_in_64_bits_outside_of_the_scope_that_made_them() -> None:
-    with jax.enable_x64(True):
+    with enable_x64(True):
         x = jnp.asarray(X, jnp.float64)
     program = program_of(jnp.sin, x)
     assert (program.inputs[0].dtype, program.outputs[0].dtype) == ("float64", "float64")
@@ -192,7 +193,7 @@ def test_a_missing_mode_keeps_what_jax_raised_but_no_vectors() -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_few_pushes_are_what_many_are(dtype: str) -> None:
-    with jax.enable_x64(dtype == "float64"):
+    with enable_x64(dtype == "float64"):
         program = program_of(lambda x, y: (x @ y, y.sum()), (jnp.ones((3, 4), dtype), jnp.ones((4, 2), dtype) * 2))
         rows = np.random.default_rng(0).standard_normal((20, program.point.size))
         many = program.push(rows)
@@ -289,7 +290,7 @@ def test_a_compilation_that_went_stale_is_not_believed() -> None:
     def function(x: Any) -> Any:
         return inner(x)
 
-    with jax.enable_x64(True):
+    with enable_x64(True):
         x = jnp.asarray(X, jnp.float64)
         assert gradproof.check(function, x, seed=1).ok
         SCALE["value"] = 3.0

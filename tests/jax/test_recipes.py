@@ -13,6 +13,7 @@ import pytest
 import gradproof
 from gradproof.jax.families import Compiled, Shelf
 from gradproof.jax.recipes import Recipe
+from gradproof.jax.scope import enable_x64
 from gradproof.result import Verdict
 
 X = jnp.linspace(0.3, 1.2, 20)
@@ -86,7 +87,7 @@ def test_what_was_compiled_for_a_function_that_has_changed_since_is_not_used(dty
     def function(x: Any) -> Any:
         return jax.lax.stop_gradient(jnp.sin(x)) if wrong[0] else jnp.sin(x)
 
-    with jax.enable_x64(dtype is np.float64):
+    with enable_x64(dtype is np.float64):
         x = jnp.asarray(X, dtype)
         assert gradproof.check(function, x, effort="exhaustive", seed=0).verdict is Verdict.RIGHT
         wrong[0] = True

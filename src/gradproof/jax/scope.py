@@ -12,7 +12,7 @@ import jax
 from gradproof.streams import NumpyStream
 
 # A context manager of the thread. It used to live among the experimental ones.
-_HOME: Any = jax if hasattr(jax, "enable_x64") else importlib.import_module("jax.experimental")
+enable_x64: Any = (jax if hasattr(jax, "enable_x64") else importlib.import_module("jax.experimental")).enable_x64
 
 
 class Scope:
@@ -38,7 +38,7 @@ class Scope:
         """Only what is not so already: a check enters scopes some dozens of times."""
         changes: list[AbstractContextManager[Any]] = []
         if ambient() != self.width:
-            changes.append(_HOME.enable_x64(self.width == "on"))
+            changes.append(enable_x64(self.width == "on"))
         if jax.config.jax_numpy_dtype_promotion != "standard":  # type: ignore[attr-defined]
             changes.append(jax.numpy_dtype_promotion("standard"))
         return changes

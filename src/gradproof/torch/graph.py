@@ -87,11 +87,24 @@ def forwardless(graph: Sequence[Any]) -> str:
     """Why there is no forward mode through these nodes. A custom operator can register a backward only: asked for a
     tangent, torch 2.13 goes round it and silently returns none."""
     for node in graph:
-        if node.name().startswith(OPERATOR):
-            return (
-                f"{node.name().removeprefix(OPERATOR).removesuffix('Backward')} is an operator without a forward rule"
-            )
+        if is_operator(node):
+            return f"{rule_name(node)} is an operator without a forward rule"
     return ""
+
+
+def is_operator(node: Any) -> bool:
+    """Whether a node belongs to an operator that somebody registered."""
+    return name_of(node).startswith(OPERATOR)
+
+
+def rule_name(node: Any) -> str:
+    """What the user calls the rule that a node belongs to."""
+    return name_of(node).removeprefix(OPERATOR).removesuffix("Backward")
+
+
+def name_of(node: Any) -> str:
+    """A rule in Python has the name of its class. Asked for its own, one of torch 2.6 raises once its graph is gone."""
+    return type(node).__name__ if isinstance(node, torch.autograd.function.BackwardCFunction) else str(node.name())
 
 
 def _message_of(node: Any) -> str:

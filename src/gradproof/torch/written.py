@@ -8,24 +8,18 @@ from typing import Any
 import torch
 
 from gradproof.routes import Route
-from gradproof.torch.graph import OPERATOR, Graph
+from gradproof.torch.graph import Graph, is_operator, name_of, rule_name
 
 
 def is_written(node: Any) -> bool:
     """Whether a rule is the work of somebody outside of torch. Its own Functions, such as those of compiled graphs and
     of checkpoints, are its own business."""
-    name = node.name()
-    if name.startswith(OPERATOR) or "CppNode" in name:
+    if is_operator(node) or "CppNode" in name_of(node):
         return True
     if not isinstance(node, torch.autograd.function.BackwardCFunction):
         return False
     module = getattr(getattr(node, "_forward_cls", None), "__module__", "") or ""
     return module.split(".")[0] != "torch" or module.startswith("torch.testing")
-
-
-def rule_name(node: Any) -> str:
-    """What the user calls the rule that a node belongs to."""
-    return str(node.name()).removeprefix(OPERATOR).removesuffix("Backward")
 
 
 def routes(graph: Graph, paths: Sequence[str]) -> tuple[Route, ...]:

@@ -12,6 +12,7 @@ import torch
 from torch.autograd import Function
 
 import gradproof
+from gradproof.jax.scope import enable_x64
 from gradproof.settings import CONTRACTS
 
 PAGE = (Path(__file__).parents[3] / "docs" / "contracts.md").read_text()
@@ -32,7 +33,7 @@ def outcome(code: str) -> gradproof.Result:
     matrix = torch.arange(9.0, dtype=torch.float64).reshape(3, 3)
     scope: dict[str, Any] = {"torch": torch, "Function": Function, "x": x, "matrix": matrix, "options": {}}
     scope |= {"jax": jax, "jnp": jax.numpy}
-    with jax.enable_x64(True):
+    with enable_x64(True):
         exec(code, scope)
         return gradproof.check(scope["fn"], scope["args"], seed=0, **scope["options"])
 

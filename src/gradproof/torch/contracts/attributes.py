@@ -19,7 +19,7 @@ from gradproof.program import Spot
 from gradproof.result import Finding, Place, Verdict
 from gradproof.torch.contracts.pulls import Gradients
 from gradproof.torch.contracts.subject import Subject
-from gradproof.torch.graph import Graph
+from gradproof.torch.graph import Graph, name_of, rule_name
 from gradproof.torch.leaves import dtype_name
 from gradproof.torch.torchprogram import TorchProgram
 
@@ -44,9 +44,7 @@ def check_attributes(subject: Subject) -> tuple[Finding, ...]:
         for node, cotangents in () if found or subject.large else subject.first.watch.cotangents.items():
             subject.program.tally.pulls += 1
             for returned in _returned(node, cotangents):
-                what = (
-                    f"{node.name().removesuffix('Backward')} returns a gradient for input {returned.index} of forward"
-                )
+                what = f"{rule_name(node)} returns a gradient for input {returned.index} of forward"
                 sentence = f"{what} that is {returned.dtype or returned.size}"
                 verdict = Verdict.WRONG if returned.coarser else Verdict.RIGHT
                 mended = "; the engine casts it" if returned.dtype else "; the engine sums it"
@@ -92,7 +90,7 @@ def check_returned(program: TorchProgram) -> tuple[Finding, ...]:
     with torch.no_grad():
         for node in _python_nodes(program.traced):
             for returned in _returned(node, ()):
-                looks = f"returned by {node.name()} for input {returned.index} of forward"
+                looks = f"returned by {name_of(node)} for input {returned.index} of forward"
                 if returned.size:
                     text = f"Analytical gradient has incorrect size: {returned.size}, {looks}; the engine sums it"
                     warnings.warn(text, UserWarning, stacklevel=5)

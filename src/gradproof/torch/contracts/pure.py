@@ -10,8 +10,8 @@ from typing import Any
 from gradproof.program import Spot
 from gradproof.result import Finding, Place, Verdict
 from gradproof.torch.contracts.subject import Subject
+from gradproof.torch.graph import rule_name
 from gradproof.torch.torchprogram import TorchProgram
-from gradproof.torch.written import rule_name
 
 
 def check_pure(subject: Subject) -> tuple[Finding, ...]:

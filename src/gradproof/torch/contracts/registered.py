@@ -17,7 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from gradproof.errors import first_line
 from gradproof.result import Finding, Place, Verdict
 from gradproof.torch.contracts.subject import Subject
-from gradproof.torch.graph import OPERATOR
+from gradproof.torch.graph import is_operator
 
 QUICK = ("test_schema", "test_autograd_registration")
 ALL = (*QUICK, "test_faketensor", "test_aot_dispatch_dynamic")
@@ -27,7 +27,7 @@ OWN = {"aten", "prim", "prims", "quantized", "mkldnn", "profiler", "inductor", "
 
 def applies(subject: Subject) -> bool:
     """Whether there is an operator with a registered rule in the graph."""
-    return any(node.name().startswith(OPERATOR) for node in subject.written)
+    return any(map(is_operator, subject.written))
 
 
 def check_registered(subject: Subject, tests: Sequence[str]) -> tuple[Finding, ...]:

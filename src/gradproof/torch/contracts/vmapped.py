@@ -17,7 +17,7 @@ from gradproof.result import Finding, Place, Verdict
 from gradproof.torch.batchrules import ByRules
 from gradproof.torch.calls import UserCall
 from gradproof.torch.contracts.subject import Elsewhere, Subject
-from gradproof.torch.graph import OPERATOR
+from gradproof.torch.graph import is_operator
 
 HINT = "Look at the vmap rule: the batch dimension may be anywhere (in_dims), and inputs without one are not batched."
 
@@ -29,7 +29,7 @@ def applies(subject: Subject) -> bool:
 
 def _batchable(node: Any) -> bool:
     rule = getattr(node, "_forward_cls", None)
-    if rule is None or node.name().startswith(OPERATOR):
+    if rule is None or is_operator(node):
         return True  # an operator: torch finds its rule, or has none
     base = torch.autograd.Function
     separate = rule.setup_context is not base.setup_context
