@@ -12,7 +12,6 @@ from gradproof.adapters import suite_of
 from gradproof.agreement import tolerance_for, tolerance_of_rule
 from gradproof.contracts.repeatable import Repeats, Unrepeatable, check_pulls
 from gradproof.contracts.suite import Kept, Reach, Terms
-from gradproof.diagnose.findings import as_exact, explained, mismatches, only_in, only_rounding
 from gradproof.errors import BudgetSpent, Ended, Unsupported
 from gradproof.evidence.gathered import Gathered, Task
 from gradproof.evidence.nans import not_finite
@@ -35,7 +34,7 @@ from gradproof.picture import Trace
 from gradproof.precision import SINGLE, form_of
 from gradproof.program import offers_of
 from gradproof.reference.widest import Pairing, RoundsInside, in_single, widest, without_casts
-from gradproof.result import Verdict
+from gradproof.result import Comparison, Finding, Verdict
 from gradproof.settings import Settings
 from gradproof.tasks import shows_itself, task_of
 
@@ -112,6 +111,8 @@ def _in_its_formats(task: Task, settings: Settings, note: tuple[str, ...]) -> Ex
 
 def _judged_in_both(task: Task, settings: Settings, note: tuple[str, ...], own: Own) -> Examined:
     """Below double precision: the rule in float64, then its own numbers, which count where they differ from those."""
+    from gradproof.diagnose.findings import explained, only_in, only_rounding
+
     tolerance = tolerance_for(settings, task.reference, task.reference)
     repeats = task.repeats.of(task.reference)  # what a narrow format rounds away may be a doubt here
     linear = tolerance_of_rule(settings, task.reference)
@@ -175,8 +176,7 @@ def _judged(task: Task, settings: Settings, note: tuple[str, ...], own: Own) -> 
     kept = own(gathered)
     said = {(finding.code, finding.place) for finding in findings}
     findings += tuple(finding for finding in kept.findings if (finding.code, finding.place) not in said)
-    findings = as_exact(explained(task, findings), gathered.comparisons)
-    findings += mismatches(task, gathered.comparisons, findings)
+    findings = _with_causes(task, gathered.comparisons, findings)
     findings += tuple(undecided(c, task.tolerance) for c in gathered.comparisons if c.verdict is Verdict.UNDECIDED)
     prefix = f"order {task.order}: " if settings.order > 1 else ""
     traces: tuple[Trace, ...] = ()
@@ -194,6 +194,16 @@ def _judged(task: Task, settings: Settings, note: tuple[str, ...], own: Own) -> 
         traces=traces,
         jacobians=gathered.jacobians,
     )
+
+
+def _with_causes(task: Task, comparisons: tuple[Comparison, ...], findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    """And one for each wrong block. What looks for causes is loaded where there may be one: most checks need none."""
+    if not findings and all(one.verdict is not Verdict.WRONG for one in comparisons):
+        return findings
+    from gradproof.diagnose.findings import as_exact, explained, mismatches
+
+    findings = as_exact(explained(task, findings), comparisons)
+    return findings + mismatches(task, comparisons, findings)
 
 
 def _own_contracts(task: Task, program: Metered, settings: Settings, gathered: Gathered) -> Kept:

@@ -299,9 +299,9 @@ def test_importing_gradproof_brings_no_heavy_package_along(loaded: set[str]) -> 
 
 
 def test_importing_gradproof_is_quick(loaded: set[str]) -> None:
-    # Counted, not timed: other work on the machine changes every time. 155 modules take about 0.2 s.
+    # Counted, not timed: other work on the machine changes every time. 140 modules take about 0.2 s.
     assert "gradproof.check" in loaded
-    assert len(loaded) <= 155, sorted(loaded)
+    assert len(loaded) <= 140, sorted(loaded)
 
 
 PUBLIC = """

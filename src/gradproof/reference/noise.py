@@ -18,6 +18,8 @@ ROUNDED = 16.0
 ALIKE = 8.0
 # Noise is not seen so many times smaller by luck.
 LUCKY = 16.0
+# Beyond a kink that the last step but one passes, the slope from the point grows by no more than this, but by luck.
+STEEPER = 4.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,9 +134,13 @@ def _growing(seen: Array, exponents: Array) -> Mask:
 
 def _one_sided(ordered: Sequence[Rung]) -> Mask:
     """Where no sample of one side changes at any step, as beside a kink: a number of a sorted list moves when another
-    one comes up to it, but not when that one goes away. Stairs lead up and down."""
+    one comes up to it, but not when that one goes away. Stairs lead up and down. An exponential below rounding is as
+    flat on one side, but on the other it grows faster than the step, where beyond a kink nothing does."""
     sides = ([rung.slopes.right for rung in ordered], [rung.slopes.left for rung in ordered])
-    return np.asarray(np.logical_or.reduce([np.fmax.reduce(np.abs(one)) == 0 for one in sides]))
+    before, largest = ordered[max(len(ordered) - 2, 0)], ordered[-1]
+    quiet = np.logical_or.reduce([np.fmax.reduce(np.abs(one)) == 0 for one in sides])
+    below, last = (np.fmax(np.abs(rung.slopes.right), np.abs(rung.slopes.left)) for rung in (before, largest))
+    return np.asarray(quiet & (below > ROUNDED * before.floor) & (last <= STEEPER * below))
 
 
 def _stairs(seen: Array, exponents: Array, wide: Mask) -> tuple[Array, Mask]:
