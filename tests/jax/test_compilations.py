@@ -42,6 +42,8 @@ def compiled() -> Iterator[list[str]]:
     before = len(_all)
     yield names
     names.extend(_all[before:])
+    if any(name.startswith("None ") for name in names):
+        pytest.skip("JAX of this age does not name what it compiles")
 
 
 def with_rule() -> Callable[[Any], Any]:

@@ -19,6 +19,7 @@ from gradproof.streams import NumpyStream
 
 X = np.linspace(0.3, 1.7, 40, dtype=np.float32)
 Z = (np.linspace(0.3, 1.7, 5) + 1j * np.linspace(-1, 1, 5)).astype(np.complex64)
+OLD = jax.__version_info__ < (0, 6)
 
 
 def dense(program: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -152,6 +153,7 @@ def test_a_branch_in_python_runs_one_by_one() -> None:
     assert program.notes[0].startswith("values: one by one, because a batch raised TracerBoolConversionError")
 
 
+@pytest.mark.skipif(OLD, reason="a callback has a batching rule in JAX of this age")
 def test_a_primitive_without_a_batching_rule_runs_one_by_one() -> None:
     def function(x: Any) -> Any:
         host = jax.pure_callback(np.sin, jax.ShapeDtypeStruct(x.shape, x.dtype), jax.lax.stop_gradient(x))
@@ -174,6 +176,7 @@ def test_custom_vjp_has_no_forward_mode() -> None:
     assert gradproof.check(function, jnp.asarray(X), modes="forward", seed=1).verdict is Verdict.UNSUPPORTED
 
 
+@pytest.mark.skipif(OLD, reason="what JAX of this age raises refers to the vectors")
 def test_a_missing_mode_keeps_what_jax_raised_but_no_vectors() -> None:
     @jax.custom_vjp
     def function(x: Any) -> Any:

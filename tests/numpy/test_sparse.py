@@ -352,7 +352,7 @@ def test_zeros_that_no_difference_resolves_are_right_where_nothing_of_importance
         return lambda y: np.where(at, still + by * (y - x), fn(y))
 
     def jac(y: np.ndarray) -> Any:
-        return sp.diags_array(np.where(at, 0.0, slope(y))).tocsr()
+        return sp.diags(np.where(at, 0.0, slope(y))).tocsr()
 
     assert check(moved(0.0), jac, x).verdict is Verdict.RIGHT
     wrong = check(moved(1e6), jac, x)
@@ -367,8 +367,8 @@ def test_treads_that_slope_are_not_called_wrong(seed: int) -> None:
     def fn(x: np.ndarray) -> np.ndarray:
         return np.sin(x) + 1e-9 * np.modf(1e8 * x)[0]
 
-    assert check(fn, lambda x: sp.diags_array(np.cos(x)).tocsr(), x).verdict is not Verdict.WRONG
-    assert check(fn, lambda x: sp.diags_array(1.5 * np.cos(x)).tocsr(), x).verdict is Verdict.WRONG
+    assert check(fn, lambda x: sp.diags(np.cos(x)).tocsr(), x).verdict is not Verdict.WRONG
+    assert check(fn, lambda x: sp.diags(1.5 * np.cos(x)).tocsr(), x).verdict is Verdict.WRONG
 
 
 def test_a_pattern_in_reports() -> None:

@@ -178,6 +178,7 @@ def test_compiled_against_eager(backend: str) -> None:
     )
 
 
+@pytest.mark.skipif(torch.__version__ < "2.7", reason="compiled backwards of torch 2.6 run only once")
 def test_a_compiled_module() -> None:
     module = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 2))
     result = compare(torch.compile(module, backend="aot_eager"), module, draw(3, 4, dtype=F32))
