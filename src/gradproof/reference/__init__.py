@@ -14,6 +14,7 @@ From few evaluations to many
     ladder        stencils at many steps: climb or descend until the bar is narrow enough
     lepski        which of the rungs to believe
     noise         how noisy the values are; stairs
+    leaps         treads that slope, where large terms cancel: short steps see another slope than long ones
     kinks         what one-sided slopes allow to say: kink, border of the domain, jump, noise
     courses       one-sided slopes that crawl to a limit, or grow without end
     decades       one line at all steps, for plots

@@ -17,6 +17,7 @@ from gradproof.reference.estimate import Estimate, Goal, Kind
 from gradproof.reference.field import Field
 from gradproof.reference.grid import held_against
 from gradproof.reference.kinks import classify
+from gradproof.reference.leaps import leaping
 from gradproof.reference.lepski import lepski
 from gradproof.reference.noise import Noise, Rung, noise_level
 from gradproof.reference.stencil import FLOOR_FACTOR, NOISE_FACTOR, PER_STEP, Slopes, first_slopes, slopes
@@ -160,12 +161,16 @@ def _walk_alike(
         goal = question.goal.of_rows(rows)
         rungs += [_rung(question.field, question.displacements[rows], exponent) for exponent in stretch]
         chosen = _chosen(rungs, goal, question.field.coarse)
+        leaps = _leaps(question, rows, rungs, chosen)
+        if leaps.any():
+            usual = _usual(rungs)
+            chosen = _on_stairs(chosen, _believed(usual, usual[-1].slopes.sigma, leaps), leaps)
         result.put(rows, chosen)
         # A kink is only believed when it stays one down to the smallest step.
         settled = goal.met(chosen.value, chosen.bar) & ((chosen.kind == Kind.SMOOTH) | (chosen.kind == Kind.NEAR))
         if min(rung.exponent for rung in rungs) > question.deepest:
             settled &= ~_restless(rungs, question.field.coarse)
-        settled |= np.logical_and.reduce([rung.unchanged for rung in rungs])
+        settled |= leaps | np.logical_and.reduce([rung.unchanged for rung in rungs])
         resolved = settled.all(axis=1)
         rungs = [rung.of_rows(np.flatnonzero(~resolved)) for rung in rungs]
         rows = rows[~resolved]
@@ -174,13 +179,24 @@ def _walk_alike(
 def _chosen(rungs: Sequence[Rung], goal: Goal, coarse: Array) -> Estimate:
     """Steps beyond the scale of what moves are believed only where hardly anything moved over shorter ones, and they
     agree with what little that was: there, an oscillation looks like anything."""
-    usual = [rung for rung in rungs if rung.exponent < FURTHER[0]]
+    usual = _usual(rungs)
     chosen = _choose(usual, goal, coarse)
     if len(usual) == len(rungs):
         return chosen
     still = np.logical_and.reduce([rung.moved <= FAINT * rung.floor for rung in usual])
     further = _choose(rungs, goal, coarse)
     return chosen.with_others(still & (np.abs(further.value - chosen.value) <= chosen.bar), further)
+
+
+def _usual(rungs: Sequence[Rung]) -> list[Rung]:
+    return sorted((rung for rung in rungs if rung.exponent < FURTHER[0]), key=lambda rung: rung.exponent)
+
+
+def _leaps(question: Question, rows: Indices, rungs: Sequence[Rung], found: Estimate) -> Mask:
+    """Asked before an entry is called wrong."""
+    if not question.deepest:
+        return np.zeros(found.value.shape, dtype=bool)
+    return leaping(question.field, question.displacements[rows], _usual(rungs), found)
 
 
 @np.errstate(invalid="ignore", divide="ignore")
