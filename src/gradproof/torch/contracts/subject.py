@@ -12,9 +12,8 @@ import torch
 
 from gradproof import precision
 from gradproof.batching import Known
-from gradproof.contracts.negligible import negligible
 from gradproof.contracts.suite import Reach
-from gradproof.sizes import terms_of_gradient
+from gradproof.sizes import negligible, terms_of_gradient
 from gradproof.torch.calls import UserCall
 from gradproof.torch.contracts.pulls import Gradients, largest, numbers, pull, pulled, random_cotangents, spread
 from gradproof.torch.contracts.watch import Watch
