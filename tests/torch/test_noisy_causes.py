@@ -1,4 +1,4 @@
-"""Functions whose noise hides all but the first digits of their derivatives: a cause that needs no more is still named."""
+"""Functions whose noise hides all but the first digits of their derivatives: causes that need no more are named."""
 
 from __future__ import annotations
 
