@@ -33,6 +33,7 @@ from gradproof.metered import Metered
 from gradproof.picture import Trace
 from gradproof.precision import SINGLE, form_of
 from gradproof.program import offers_of
+from gradproof.reference.rounding import leftovers
 from gradproof.reference.widest import Pairing, RoundsInside, in_single, widest, without_casts
 from gradproof.result import Comparison, Finding, Verdict
 from gradproof.settings import Settings
@@ -75,15 +76,19 @@ def examine(program: Metered, settings: Settings, order: int, generator: np.rand
 
 
 def _turn_inside(program: Metered, pairing: Pairing, task_for: Callable[[Pairing], Task]) -> None:
-    """What is cast to a narrower format inside moves in stairs, which leave doubts that are gone without that; or at
-    the numbers of that format alone, where nobody can do without: in a kernel."""
-    first = task_for(pairing)
-    other = without_casts(program, first.generator)
+    """What is the rounding of larger numbers is to be judged by their size. What is cast to a narrower format inside
+    moves in stairs, which leave doubts that are gone without that; or at the numbers of that format alone, where nobody
+    can do without: in a kernel."""
+    generator = task_for(pairing).generator
+    terms = leftovers(pairing.reference, generator)
+    if terms:
+        pairing, program = pairing.made_of(terms), program.made_of(terms)
+    other = without_casts(program, generator)
     if other is not None and refused(task_for(other)):
         other = None
-    found = in_single(other or pairing, first.generator) or other
-    if found is not None:
-        raise RoundsInside(found)
+    found = in_single(other or pairing, generator) or other
+    if found is not None or terms:
+        raise RoundsInside(found or pairing)
 
 
 def _in_its_formats(task: Task, settings: Settings, note: tuple[str, ...]) -> Examined:
@@ -216,7 +221,14 @@ def _own_contracts(task: Task, program: Metered, settings: Settings, gathered: G
     reach: Reach = "point" if settings.bounds or settings.spaces else "anywhere"
     seed = (settings.seed, 0)
     terms = Terms(
-        settings.contracts, task.tolerance, settings.nondet_tol, seed, program.affords, reach, gathered.repeated
+        settings.contracts,
+        task.tolerance,
+        settings.nondet_tol,
+        seed,
+        program.affords,
+        reach,
+        gathered.repeated,
+        program.terms,
     )
     try:
         if suite is not None:

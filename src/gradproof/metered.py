@@ -127,6 +127,11 @@ class Metered(Wrapped):
         """The same with something around the program inside."""
         return Metered(wrap(self.inner), self.budget, self.started, self.terms)
 
+    def made_of(self, terms: tuple[float, ...]) -> Metered:
+        """The same program, known to be made of terms that are at least so large (see `sizes`)."""
+        larger = tuple(map(max, self.terms, terms)) if self.terms else terms
+        return Metered(self.inner, self.budget, self.started, larger).rounding_to(self.form)
+
     def rounding_to(self, form: Precision) -> Metered:
         """The same program, known to round to this format inside."""
         if form.bits >= self.form.bits:

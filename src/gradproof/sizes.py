@@ -14,6 +14,13 @@ from gradproof.program import Array, Leaf, Program
 
 # Numbers up to so many roundings of their terms are nothing but those.
 ROUNDINGS = 64.0
+# Nor is a derivative anything else below this share of value over input, whatever the format.
+SHARE = 1e-11
+
+
+def negligible(program: Program) -> float:
+    """A derivative below this fraction of value over input is rounding."""
+    return max(SHARE, ROUNDINGS * form_of(program).roundoff)
 
 
 def size_of(program: Program, output: Leaf | None = None) -> float:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gradproof.contracts.negligible import negligible
 from gradproof.norms import farthest, largest, rms
 from gradproof.precision import form_of
 from gradproof.program import Array, Leaf, Program, Spot
@@ -18,7 +17,7 @@ from gradproof.reference.rounding import LARGER, LUCK, SMALL, magnified, trembli
 from gradproof.reference.steps import signed
 from gradproof.result import Comparison, Finding, Place, Verdict
 from gradproof.settings import Tolerance
-from gradproof.sizes import size_of
+from gradproof.sizes import negligible, size_of
 
 # The part of the tolerance by which the modes may differ, but never fewer roundings than these.
 PART = 1e-3

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from gradproof.agreement import entry_tolerance
-from gradproof.contracts.negligible import negligible
 from gradproof.contracts.repeatable import check_repeated
 from gradproof.contracts.side import REVERSE, Side
 from gradproof.errors import Unsupported
@@ -25,7 +24,7 @@ from gradproof.reference.rounding import LUCK, beside, extent, trembling
 from gradproof.reference.steps import signed
 from gradproof.result import Finding, Verdict
 from gradproof.settings import Tolerance
-from gradproof.sizes import size_of, sizes_of
+from gradproof.sizes import negligible, size_of, sizes_of
 
 # What `combination` draws from: 2^k with k from -1 to 6. The largest, beyond any clipping to one, comes first.
 SIZES = np.exp2(np.arange(-1.0, 7.0))

@@ -19,7 +19,8 @@ Reach = Literal["anywhere", "point"]
 @dataclass(frozen=True)
 class Terms:
     """Which contracts, how much may differ, what random numbers are drawn from, whether so many more calls can be paid
-    for, and where they may be. `repeated`: pulls that were made already gave the same twice, to the last digits."""
+    for, and where they may be. `repeated`: pulls that were made already gave the same twice, to the last digits.
+    `made_of`: the size of the terms that each output is made of, as far as it is known (see `sizes`)."""
 
     names: tuple[str, ...]
     tolerance: Tolerance
@@ -28,6 +29,7 @@ class Terms:
     affords: Callable[[int], bool] = lambda _: True
     reach: Reach = "anywhere"
     repeated: bool = False
+    made_of: tuple[float, ...] = ()
 
     @cached_property
     def generator(self) -> np.random.Generator:

@@ -9,14 +9,13 @@ from __future__ import annotations
 import numpy as np
 
 from gradproof.agreement import entry_tolerance
-from gradproof.contracts.negligible import negligible
 from gradproof.norms import dot, rms
 from gradproof.program import Array, Program, leaf_at
 from gradproof.reference.rounding import LUCK, magnified
 from gradproof.reference.steps import signed
 from gradproof.result import Finding, Place, Verdict
 from gradproof.settings import Tolerance
-from gradproof.sizes import size_of
+from gradproof.sizes import negligible, size_of
 
 # Two random bilinear forms; each term is as large as their rms, and they add up like a random walk.
 SIGMAS = 6.0

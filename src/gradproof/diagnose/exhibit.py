@@ -18,7 +18,8 @@ from gradproof.settings import Tolerance
 # An explanation must leave at most this share of the wrong entries, and of their squared deviation, unexplained.
 UNEXPLAINED = 0.01
 DISTINCT = 3
-# Deviation within so many tolerances counts as none: entries with a bar wider than their tolerance are not looked at.
+# Deviation within so many tolerances counts as none: entries with a bar wider than their tolerance are not looked at,
+# or (`Exhibit.blur`) granted the widest of these.
 SLACK = 2.0
 
 
@@ -46,6 +47,8 @@ class Exhibit:
     agrees_without: Callable[[Mask, Mask], bool] | None = None
     # The entries that the comparison counts as wrong, where it has looked at all of them.
     counted: Mask | None = None
+    # How far the numeric side may be off by its own noise, where that is more than the tolerance.
+    blur: float = 0.0
 
     @cached_property
     def claimed(self) -> Array:
@@ -83,7 +86,7 @@ class Exhibit:
         return self.rows.size == self.output.size and self.columns.size == self.input.size
 
     def slack(self, numbers: Array) -> Array:
-        return SLACK * entry_tolerance(numbers, self.scale, self.tolerance)
+        return SLACK * (entry_tolerance(numbers, self.scale, self.tolerance) + self.blur)
 
     def sideways(self) -> Exhibit:
         """Rows for columns: what is said of the input's index is then said of the output's."""
@@ -104,6 +107,7 @@ class Exhibit:
             not self.turned,
             ask and (lambda rows, columns: ask(columns, rows)),
             None if self.counted is None else self.counted.T,
+            self.blur,
         )
 
     def right_elsewhere(self, columns: Mask) -> bool:

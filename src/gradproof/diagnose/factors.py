@@ -8,11 +8,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from gradproof.diagnose.exhibit import Exhibit, Fit, extent, fit
+from gradproof.norms import rms
 from gradproof.program import Array, Indices, Leaf
 from gradproof.result import Diagnosis
 
 # So many numbers of one size at least.
 FEWEST = 4
+# What noise may leave open of a factor that is given a name.
+UNSURE = 0.05
 
 
 def detached(exhibit: Exhibit) -> Diagnosis | None:
@@ -38,7 +41,7 @@ def factor(exhibit: Exhibit) -> Diagnosis | None:
     if ratio is None or ratio == 0:
         return None
     name = _named(exhibit, ratio)
-    if name is None and not _varied(exhibit.measured[exhibit.wrong]):
+    if name is None and (exhibit.blur or not _varied(exhibit.measured[exhibit.wrong])):
         return None
     exact = ratio if name is None else name[0]
     found = fit(exhibit, exact * exhibit.measured)
@@ -92,11 +95,13 @@ def _varied(numbers: Array) -> bool:
 
 
 def _named(exhibit: Exhibit, ratio: float) -> tuple[float, str, str] | None:
-    """A factor that has a name: its exact value, how to say it, and where to look."""
-    for exact, text, hint in _names(exhibit):
-        if abs(ratio - exact) <= 1e-4 * abs(exact):
-            return exact, text, hint
-    return None
+    """A factor that has a name: its exact value, how to say it, and where to look; none where noise leaves several."""
+    measured = exhibit.measured[exhibit.wrong]
+    doubt = exhibit.blur / (rms(measured) * math.sqrt(measured.size))
+    if doubt > UNSURE:
+        return None
+    found = [one for one in _names(exhibit) if abs(ratio / one[0] - 1.0) <= 1e-4 + doubt]
+    return found[0] if found and (len(found) == 1 or not exhibit.blur) else None
 
 
 def _names(exhibit: Exhibit) -> Iterator[tuple[float, str, str]]:
@@ -110,7 +115,8 @@ def _names(exhibit: Exhibit) -> Iterator[tuple[float, str, str]]:
             reduced = f"Look for a mean or a sum over that axis; {n} is {where}."
             yield sign * n, f"{minus}{n} times ({n} is {where})", reduced
             yield sign / n, f"{minus}1/{n} of", reduced
-    yield from _units()
+    if not exhibit.blur:  # which has more digits than noise leaves
+        yield from _units()
 
 
 def _units() -> Iterator[tuple[float, str, str]]:

@@ -47,15 +47,35 @@ RECOGNISERS: tuple[Recogniser, ...] = (
 )
 
 
+def _region(exhibit: Exhibit) -> Diagnosis | None:
+    """No single elements: others beside them may be wrong that are lost in the noise."""
+    found = parts.part(exhibit)
+    return None if found is None or found.code.endswith("entry") else found
+
+
+# Those that need few digits.
+PLAIN: tuple[Recogniser, ...] = (
+    factors.detached,
+    factors.factor,
+    factors.conjugate,
+    others.swapped_inputs,
+    moved.moved,
+    moved.transposed_jacobian,
+    _sideways(moved.moved),
+    _region,
+)
+
+
 def recognise(exhibit: Exhibit) -> Diagnosis | None:
     """What kind of mistake it is, if one explains the numbers."""
     if not exhibit.wrong.any():
         return None
     with np.errstate(all="ignore"):
-        for recogniser in RECOGNISERS:
+        for recogniser in PLAIN if exhibit.blur else RECOGNISERS:
             found = recogniser(exhibit)
             if found is not None:
-                return found
+                noise = f"; differences are only known to ±{exhibit.blur:.2g} here" if exhibit.blur else ""
+                return replace(found, sentence=found.sentence + noise)
     return None
 
 

@@ -18,6 +18,7 @@ Every entry
     lengths
     alone       each column by itself
     sure        comparisons where the glance left no doubt
+    tops        where the entries of the Jacobian are largest
     blocks      comparisons where it did: one for each pair of leaves, with the worst entries
     jitter      what looks wrong may be rounding: excuses, by points nearby
     ties        coordinates that share a kink: derivatives that are valid one by one but not together

@@ -21,7 +21,7 @@ from gradproof.metered import Metered
 from gradproof.norms import largest
 from gradproof.precision import DOUBLE, SINGLE, Precision, form_of
 from gradproof.program import Array, Every, Leaf, leaf_at, pull_every, push_every
-from gradproof.reference.rounding import Excess, Pair, excess, lasting, magnified, neighbours, off, wobbling
+from gradproof.reference.rounding import NEIGHBOURS, Excess, Pair, excess, lasting, magnified, neighbours, off, wobbling
 from gradproof.reference.steps import signed
 from gradproof.result import Place
 from gradproof.sizes import size_of
@@ -34,6 +34,8 @@ LUCK = 64.0
 ORDINARY = 16.0
 # How far away, relative to each coordinate, ties are others: signs stay, and so do most domains.
 ELSEWHERE = 0.5
+# Of its size, what an output may be off by there to be more than rounding.
+KNOWN = 0.125
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +134,7 @@ def _reverse(task: Task, probes: int, known: Array | None) -> Departure | None:
         steady = more.steady
         if steady.any() and form.bits < SINGLE.bits:
             # So coarse a rounding makes ties, and decides on which side of a kink a number is: elsewhere for others.
-            steady = steady & lasting(_moved(task, asked.rows[row], form, ELSEWHERE), allowed)
+            steady = steady & lasting(_elsewhere(task, asked.rows[row], form), allowed)
         return Excess(steady, (plainly.steady | plainly.scattered) & ~steady, not more.any)
 
     return _departure("reverse", sides, traced, program.inputs)
@@ -221,21 +223,31 @@ def _place(mode: str, leaves: tuple[Leaf, ...], where: tuple[int, int]) -> Place
     return Place(None, spot) if mode == "reverse" else Place(spot, None)
 
 
-def _moved(task: Task, cotangent: Array, form: Precision, away: float = 0.0) -> Pair:
+def _moved(task: Task, cotangent: Array, form: Precision) -> Pair:
     """J^T w at the point and at its neighbours, in both formats. The cotangent moves too: it carries the terms that
     cancel where the gradient is a difference of sums. And it is scaled, which a mistake follows and rounding does not:
-    every number on the way is rounded anew. `away`: how far the neighbours are, if more than a rounding, relative to
-    each coordinate."""
+    every number on the way is rounded anew."""
     native, wide = task.program.gradient(cotangent), task.reference.gradient(cotangent)
     points = neighbours(native.point, native.inputs, form, task.generator)
     factors = np.exp2(task.generator.uniform(-0.5, 0.5, (len(points), 1)))
     factors[0] = 1.0
     count = task.program.point.size
-    if away:
-        points[1:, :count] *= 1.0 + away * task.generator.uniform(-1.0, 1.0, (len(points) - 1, count))
-        points[:, :count] = form.round(points[:, :count])
     points[:, count:] = form.round(factors * points[:, count:])
     return Pair(native.values(points.copy()) / factors, wide.values(points) / factors)
+
+
+def _elsewhere(task: Task, cotangent: Array, form: Precision) -> Pair:
+    """J^T w farther away. Where the outputs are no more than rounding in this format, as where saturated numbers are
+    subtracted, it goes by ties that rounding made, at every point: no deviation is one there."""
+    native, wide = task.program.gradient(cotangent), task.reference.gradient(cotangent)
+    points = np.repeat(native.point[None], NEIGHBOURS, axis=0)
+    own = points[:, : task.program.point.size]
+    own[:] = form.round(own * (1.0 + ELSEWHERE * task.generator.uniform(-1.0, 1.0, own.shape)))
+    found, exact, weights = task.program.values(own.copy()), task.reference.values(own.copy()), np.abs(cotangent)
+    with np.errstate(invalid="ignore"):
+        rounding = np.abs(found - exact) @ weights > KNOWN * (np.abs(exact) @ weights)
+    expected = wide.values(points.copy())
+    return Pair(np.where(rounding[:, None], expected, native.values(points)), expected)
 
 
 def _amplified(task: Task, cotangent: Array, form: Precision) -> Array:

@@ -205,7 +205,7 @@ def imprecise(departure: Departure, form: Precision) -> Finding:
         Verdict.RIGHT,
         departure.place,
         f"{_both(departure, form)}: it is rounding, off by {departure.relative:.2g} of its size here and by another "
-        "amount at the points next to this one",
+        "amount at other points",
         "Look for large numbers that cancel on the way; gradproof.compare tells whether a plain version does better.",
     )
 

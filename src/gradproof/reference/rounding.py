@@ -51,6 +51,11 @@ SHORT = 2.0**-26
 LARGER = 2.0**16
 
 
+# An output that is more than rounding moves when its arguments do by this share of themselves, and by more than so many
+# times what it does when they move by roundings: a smooth one by 2**48 times that. Many of these may change nothing.
+OWN, HARDLY, MANY = 0.5, 2.0**10, 4
+
+
 @dataclass(frozen=True, slots=True)
 class Pair:
     """The same numbers in the narrow format and in float64, rows (1 + neighbours, n): the first is at the point."""
@@ -140,6 +145,35 @@ def wobbling(program: Program, cotangent: Array, generator: np.random.Generator)
     with np.errstate(invalid="ignore"):
         rough = np.abs(np.diff(found, 4, axis=0)).max(axis=0) / 16.0  # the sum of the coefficients
     return np.asarray(np.nan_to_num(rough, posinf=0.0))
+
+
+def leftovers(program: Program, generator: np.random.Generator) -> tuple[float, ...]:
+    """The size of the terms of each output that is nothing but what rounding leaves of them, as the sum of normalised
+    numbers is (see `sizes`): between far points it differs hardly more than between those a few roundings away. 0 of
+    the others; empty where there is none. Most functions are not asked: their values are too large for that, or have
+    too few digits to tell."""
+    if precision.form_of(program) is not precision.DOUBLE:
+        return ()
+    roundoff = precision.DOUBLE.roundoff
+    most = roundoff * LARGER * max(1.0, largest(program.point))
+    sizes = [rms(program.value[leaf.span]) for leaf in program.outputs]
+    if not any(size <= most for size in sizes):
+        return ()
+
+    def around() -> tuple[Array, Array]:
+        near = [beside(program.point, program.inputs, generator) for _ in range(MANY)]
+        far = _around(program.point, program.point.size, OWN, generator)
+        return program.values(np.vstack(near)), program.values(far)
+
+    found = _if_it_runs(around)
+    if found is None or not all(np.isfinite(one).all() for one in found):
+        return ()
+    terms = []
+    for size, leaf in zip(sizes, program.outputs, strict=True):
+        near, far = (rms(extent(one[:, leaf.span])) for one in found)
+        rounding = max(size, near) <= most and far <= HARDLY * near
+        terms.append(max(size, near) / roundoff if rounding else 0.0)
+    return tuple(terms) if any(terms) else ()
 
 
 def extent(rows: Array) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -14,7 +14,7 @@ from gradproof.norms import largest, rms
 from gradproof.precision import DOUBLE, SINGLE, Precision, form_of
 from gradproof.program import Array, Leaf
 from gradproof.reference.inside import Narrowed, computes_in_single
-from gradproof.reference.rounding import Pair, excess, extent, neighbours, off
+from gradproof.reference.rounding import Pair, excess, extent, leftovers, neighbours, off
 from gradproof.reference.steps import coordinate_steps, signed
 
 # The float64 value must agree with the native one to this many times the roundings of a derivative; otherwise it is
@@ -38,9 +38,15 @@ class Pairing:
     note: tuple[str, ...] = ()
     casts: Literal["kept", "left out"] = "kept"
 
+    def made_of(self, terms: tuple[float, ...]) -> Pairing:
+        """The same, of programs that are known to be made of such terms (see `sizes`)."""
+        program, reference = (one.made_of(terms) for one in (self.program, self.reference))
+        return replace(self, program=program, reference=program if self.reference is self.program else reference)
+
 
 class RoundsInside(Ended):
-    """There is a doubt, and the function casts to a narrower format inside: `pairing` is to be judged instead."""
+    """There is a doubt, and the function casts to a narrower format inside, or what it gives is the rounding of larger
+    numbers: `pairing` is to be judged instead."""
 
     def __init__(self, pairing: Pairing) -> None:
         super().__init__(pairing)
@@ -120,6 +126,8 @@ def _another(
         allowed[leaf.span] = LENIENCE * form.roundings * form.roundoff * np.maximum(np.abs(better), rms(better))
     if not off(program.value, wide.value, allowed, form).any():
         return None
+    for leaf, terms in zip(wide.outputs, leftovers(wide, generator), strict=False):
+        allowed[leaf.span] = np.maximum(allowed[leaf.span], LENIENCE * form.roundings * form.roundoff * terms)
     points = neighbours(program.point, program.inputs, form, generator)
     left = excess(Pair(program.values(points.copy()), wide.values(points)), allowed, LENIENCE * form.roundings, form)
     suspects = [leaf for leaf in program.outputs if left.steady[leaf.span].any()]

@@ -114,10 +114,7 @@ def _together(subject: Subject, call: UserCall, points: Sequence[Tensor], trial:
     here = subject.program.traced.values, subject.gradients
     values, gradients = run(trial.reference) if trial.other is expanded else here
     others = run(trial.other)
-    return (
-        any(subject.differ(one, other) for one, other in zip(values, others[0], strict=True))
-        or subject.first_differing(gradients, others[1]) is not None
-    )
+    return subject.any_differs(values, others[0]) or subject.first_differing(gradients, others[1]) is not None
 
 
 def _named(trial: Trial, differs: Callable[[Arrange], bool]) -> str:
@@ -206,7 +203,7 @@ def _apart(
     subject: Subject, first: tuple[Sequence[Tensor], Gradients], second: tuple[Sequence[Tensor], Gradients]
 ) -> str:
     """What differs, if anything does."""
-    if any(subject.differ(one, other) for one, other in zip(first[0], second[0], strict=True)):
+    if subject.any_differs(first[0], second[0]):
         return VALUE
     return GRADIENT if subject.first_differing(first[1], second[1]) is not None else ""
 

@@ -12,9 +12,8 @@ import torch
 
 from gradproof import precision
 from gradproof.batching import Known
-from gradproof.contracts.negligible import negligible
 from gradproof.contracts.suite import Reach
-from gradproof.sizes import terms_of_gradient
+from gradproof.sizes import negligible, size_of, terms_of_gradient
 from gradproof.torch.calls import UserCall
 from gradproof.torch.contracts.pulls import Gradients, largest, numbers, pull, pulled, random_cotangents, spread
 from gradproof.torch.contracts.watch import Watch
@@ -168,6 +167,15 @@ class Subject:
     def differ(self, one: torch.Tensor | None, other: torch.Tensor | None) -> bool:
         gap = spread(one, other)
         return gap > 0 and gap > self.slack * max(largest(one), largest(other)) + self.nondet_tol
+
+    def any_differs(self, values: Sequence[torch.Tensor], others: Sequence[torch.Tensor]) -> bool:
+        """The same of any output."""
+        return any(self.differ_of(i, *pair) for i, pair in enumerate(zip(values, others, strict=True)))
+
+    def differ_of(self, i: int, one: torch.Tensor | None, other: torch.Tensor | None) -> bool:
+        """The same of one output, which may be nothing but the rounding of larger numbers."""
+        rounding = negligible(self.program) * size_of(self.program, self.program.outputs[i])
+        return self.differ(one, other) and spread(one, other) > rounding
 
     def first_differing(self, gradients: Gradients, others: Gradients) -> int | None:
         """The first input whose gradients differ."""

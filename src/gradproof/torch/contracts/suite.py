@@ -96,6 +96,7 @@ def check_contracts(program: TorchProgram, terms: Terms) -> Kept:
     special = [contract for contract in _for_rules(terms) if contract.name in terms.names]
     if not (wanted or special) or not program.traced.any_graph:
         return Kept()
+    program.terms = terms.made_of
     subject = Subject(
         program, terms.generator, slack_for(program, terms.tolerance.relative), terms.nondet_tol, terms.reach
     )

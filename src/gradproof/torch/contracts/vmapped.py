@@ -129,7 +129,7 @@ def _first(
     for i, leaf in enumerate(leaves):
         for k, row in enumerate(looped):
             one = None if batched[i] is None else batched[i][k]
-            if subject.differ_at(i, one, row[i]) if gradients else subject.differ(one, row[i]):
+            if subject.differ_at(i, one, row[i]) if gradients else subject.differ_of(i, one, row[i]):
                 return leaf.path
     return None
 
