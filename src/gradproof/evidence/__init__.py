@@ -22,7 +22,6 @@ Every entry
     blocks      comparisons where it did: one for each pair of leaves, with the worst entries
     jitter      what looks wrong may be rounding: excuses, by points nearby
     ties        coordinates that share a kink: derivatives that are valid one by one but not together
-    tops        where the Jacobian is largest
     faint       lines so small that nothing was proved about them
     between     the modes against each other; a Hessian against its transpose
     crosswise   for a verdict alone: columns and rows in random sums
