@@ -162,7 +162,7 @@ def leftovers(program: Program, generator: np.random.Generator) -> tuple[float, 
 
     def around() -> tuple[Array, Array]:
         near = [beside(program.point, program.inputs, generator) for _ in range(MANY)]
-        far = _around(program.point, program.point.size, OWN, generator)
+        far = _around(np.where(program.point == 0, 1.0, program.point), program.point.size, OWN, generator)
         return program.values(np.vstack(near)), program.values(far)
 
     found = _if_it_runs(around)
