@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 
 import numpy as np
 
@@ -60,7 +60,7 @@ def examine(program: Metered, settings: Settings, order: int, generator: np.rand
             repeats.ask()
         try:
             pairing = widest(program, generator, draws=settings.randomness == "reseed")
-            turn = cache(partial(_turn_inside, program, pairing, partial(task_for, repeats=repeats)))
+            turn = partial(_turn_inside, program, pairing, partial(task_for, repeats=repeats))
             doubted = repeats if pairing.casts == "left out" else repeats.leading_to(turn)
             judged = _in_its_formats(task_for(pairing, doubted), settings, pairing.note)
             if judged.verdict is not Verdict.RIGHT and doubted is not repeats:

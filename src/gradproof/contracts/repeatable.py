@@ -32,10 +32,10 @@ class Unrepeatable(Ended):
 class Repeats:
     """The question whether the same call gives the same values. It is asked once, before anything is said against a
     derivative; one that every value agrees with, to many digits, has had its answer. `then` is what a doubt leads to
-    next, once, where it does."""
+    next: once, whichever program it is about."""
 
-    def __init__(self, program: Program, nondet_tol: float, then: Callable[[], None] | None = None) -> None:
-        self._program, self._nondet_tol, self._then = program, nondet_tol, then
+    def __init__(self, program: Program, nondet_tol: float, then: list[Callable[[], None]] | None = None) -> None:
+        self._program, self._nondet_tol, self._then = program, nondet_tol, [] if then is None else then
         self._asked = False
 
     def ask(self) -> None:
@@ -45,13 +45,12 @@ class Repeats:
             findings = check_values(self._program, self._nondet_tol)
             if findings:
                 raise Unrepeatable(findings)
-        then, self._then = self._then, None
-        if then is not None:
-            then()
+        while self._then:
+            self._then.pop()()
 
     def leading_to(self, then: Callable[[], None]) -> Repeats:
         """The same question, answered or not."""
-        other = Repeats(self._program, self._nondet_tol, then)
+        other = Repeats(self._program, self._nondet_tol, [then])
         other._asked = self._asked
         return other
 

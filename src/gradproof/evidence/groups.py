@@ -69,11 +69,8 @@ class Groups:
 
     def least(self, amounts: Array) -> Array:
         """The smallest amount of each group, (groups,)."""
-        sizes, result = np.abs(amounts), np.empty(self.count)
-        for leaf, span in zip(self.leaves, self.spans, strict=True):
-            own = span.stop - span.start
-            for first in range(own):
-                result[span.start + first] = sizes[leaf.start + first : leaf.stop : own].min()
+        result = np.full(self.count, np.inf)
+        np.minimum.at(result, self.of, np.abs(amounts))
         return result
 
     def straight(self) -> Mask:

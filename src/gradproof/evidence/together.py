@@ -66,7 +66,7 @@ def glance_together(task: Task, field: Field, analytic: dict[str, Array]) -> Tog
         return None
     scales = block_scales(task, analytic)
     found = _together(task, field, analytic, groups, scales)
-    if not found.sure[groups.straight()].all():
+    if any(groups.linear) and not found.sure[groups.straight()].all():
         groups = groups_of(task.program.inputs, MEMBERS)
         if SAVING * groups.count > task.steps.size:
             return None

@@ -84,29 +84,39 @@ def step_exponent(program: Program) -> int:
 def _powers(point: Array, inputs: tuple[Leaf, ...], shift: int) -> Array:
     """2**shift times the scales. Works on the exponent bits of the numbers themselves, since at a million coordinates
     logarithms would cost more than the function under test."""
+    values = _moduli(point, inputs)
+    middles = [_middle(values[leaf.span]) for leaf in inputs]
+    exponents = values.view(np.uint16)[EXPONENT_QUARTER::4] >> EXPONENT_SHIFT
+    exponents &= EXPONENTS.size - 1  # without the sign
+    if exponents.size <= EXPONENTS.size * len(inputs):
+        return _power(exponents.astype(np.intp), np.repeat(middles, [leaf.size for leaf in inputs]), shift)
     result = np.empty(point.shape)
-    for leaf in inputs:
-        if not leaf.size:
-            continue
-        values = point[leaf.span]
-        if leaf.is_complex:
-            values = np.repeat(np.hypot(values[0::2], values[1::2]), 2)
-        typical = rms(values)
-        if typical < SMALLEST:  # all zero: no scale to be had, so one
-            typical = 1.0
-        middle = math.frexp(typical)[1] - 1 + EXPONENT_BIAS
-        exponents = values.view(np.uint16)[EXPONENT_QUARTER::4] >> EXPONENT_SHIFT
-        exponents &= EXPONENTS.size - 1  # without the sign
-        if exponents.size <= EXPONENTS.size:
-            result[leaf.span] = _power(exponents.astype(np.intp), middle, shift)
-        else:
-            np.take(_power(EXPONENTS, middle, shift), exponents, out=result[leaf.span], mode="clip")
+    for leaf, middle in zip(inputs, middles, strict=True):
+        np.take(_power(EXPONENTS, middle, shift), exponents[leaf.span], out=result[leaf.span], mode="clip")
     return result
 
 
-def _power(exponents: Indices, middle: int, shift: int) -> Array:
-    limited = np.maximum(exponents, middle - SMALLEST_SHARE)
-    limited[exponents == EXPONENTS[-1]] = middle
+def _moduli(point: Array, inputs: tuple[Leaf, ...]) -> Array:
+    """Both parts of a complex number have its size."""
+    if not any(leaf.is_complex for leaf in inputs):
+        return point
+    values = point.copy()
+    for leaf in inputs:
+        if leaf.is_complex:
+            values[leaf.span] = np.repeat(np.hypot(point[leaf.span][0::2], point[leaf.span][1::2]), 2)
+    return values
+
+
+def _middle(values: Array) -> int:
+    """The exponent of a typical size."""
+    typical = rms(values)
+    if typical < SMALLEST:  # all zero: no scale to be had, so one
+        typical = 1.0
+    return math.frexp(typical)[1] - 1 + EXPONENT_BIAS
+
+
+def _power(exponents: Indices, middle: int | Indices, shift: int) -> Array:
+    limited: Indices = np.where(exponents == EXPONENTS[-1], middle, np.maximum(exponents, middle - SMALLEST_SHARE))
     return np.asarray(np.ldexp(1.0, np.maximum(limited, (limited + middle) >> 1) + (shift - EXPONENT_BIAS)))
 
 

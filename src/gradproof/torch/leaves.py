@@ -103,7 +103,8 @@ def differentiable(value: object) -> bool:
 
 def real(tensor: torch.Tensor) -> torch.Tensor:
     """Detached, strided, with (re, im) pairs in a last dimension if complex; lazy conjugations are carried out."""
-    tensor = tensor.detach()
+    if tensor.requires_grad:
+        tensor = tensor.detach()
     if tensor.layout is not torch.strided:
         tensor = tensor.to_dense()
     return torch.view_as_real(tensor.resolve_conj().resolve_neg()) if tensor.dtype.is_complex else tensor
@@ -130,9 +131,8 @@ def identical(one: torch.Tensor, other: torch.Tensor) -> bool:
     """Bit by bit, as far as numbers go: NaN is like NaN."""
     if one.layout is not torch.strided or one.shape != other.shape:
         return one.shape == other.shape
-    one, other = one.detach(), other.detach()
     if one.dtype is torch.complex32:  # torch 2.13 cannot compare these
-        one, other = torch.view_as_real(one), torch.view_as_real(other)
+        one, other = torch.view_as_real(one.detach()), torch.view_as_real(other.detach())
     return torch.equal(one, other) or bool(((one == other) | (one.isnan() & other.isnan())).all())
 
 

@@ -8,13 +8,14 @@ from typing import Any
 import torch
 
 from gradproof.routes import Route
-from gradproof.torch.graph import Graph, is_operator, name_of, rule_name
+from gradproof.torch.graph import OPERATOR, Graph, name_of, rule_name
 
 
 def is_written(node: Any) -> bool:
     """Whether a rule is the work of somebody outside of torch. Its own Functions, such as those of compiled graphs and
     of checkpoints, are its own business."""
-    if is_operator(node) or "CppNode" in name_of(node):
+    name = name_of(node)
+    if name.startswith(OPERATOR) or "CppNode" in name:
         return True
     if not isinstance(node, torch.autograd.function.BackwardCFunction):
         return False
