@@ -20,7 +20,7 @@ from gradproof.errors import Unsupported
 from gradproof.norms import dot, rms
 from gradproof.precision import DOUBLE, SINGLE, Precision, form_of
 from gradproof.program import Array, Leaf, Program
-from gradproof.reference.rounding import LUCK, beside, extent, trembling
+from gradproof.reference.rounding import FACTORS, LUCK, beside, extent, magnified, trembling
 from gradproof.reference.steps import signed
 from gradproof.result import Finding, Verdict
 from gradproof.settings import Tolerance
@@ -45,6 +45,8 @@ LOUDNESS = {DOUBLE.name: Loudness(2.0**14, -(2.0**-12)), SINGLE.name: Loudness(2
 # How far a push must be off, relative to its terms, to be called so whatever its rounding; and no less than some
 # roundings.
 FAR_OFF, ROUNDINGS = 1e-3, 64.0
+# Hardly another cotangent, so that no threshold lies between, but every product is rounded anew.
+HARDLY = FACTORS**2.0**-16
 # What is off by so little is more likely rounded than clipped.
 SLIGHT = 2.0**-8
 # Half precision has no room for either.
@@ -108,7 +110,8 @@ def check_linear(
                 if repeated:
                     return repeated
             # What is divided by nearly nothing, or left over where terms cancel, is as uncertain as it trembles.
-            uncertain = LUCK * trembling(program, found.vector, np.random.default_rng(0), extent)
+            trembles = trembling(program, found.vector, np.random.default_rng(0), extent)
+            uncertain = LUCK * np.maximum(trembles, magnified(program.pull, found.vector, HARDLY)[1])
             excess = {leaf: beyond - uncertain[leaf.span] for leaf, beyond in excess.items()}
     else:
         excess = _beyond_forward(program, found, tolerance)

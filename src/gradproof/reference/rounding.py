@@ -127,10 +127,10 @@ def lasting(pair: Pair, allowed: Array) -> Mask:
         return np.asarray((np.abs(errors) > allowed).sum(axis=0) >= MOST * len(errors))
 
 
-def magnified(run: Callable[[Array], Array], row: Array) -> tuple[Array, Array]:
+def magnified(run: Callable[[Array], Array], row: Array, factors: Array = FACTORS) -> tuple[Array, Array]:
     """The derivatives of one row, (n,) -> (m,), and how far those of the row times some factors, over these, are from
     them: by rounding alone. A rule may magnify its own: it divides by what is nearly zero, or its terms cancel."""
-    found = run(FACTORS[:, None] * row) / FACTORS[:, None]
+    found = run(factors[:, None] * row) / factors[:, None]
     with np.errstate(invalid="ignore"):
         apart: Array = np.nan_to_num(np.abs(found[1:] - found[0]), posinf=0.0).max(axis=0)
     return found[0], apart

@@ -107,7 +107,10 @@ def real(tensor: torch.Tensor) -> torch.Tensor:
         tensor = tensor.detach()
     if tensor.layout is not torch.strided:
         tensor = tensor.to_dense()
-    return torch.view_as_real(tensor.resolve_conj().resolve_neg()) if tensor.dtype.is_complex else tensor
+    if not tensor.dtype.is_complex:
+        return tensor
+    # Detached again: the values of a sparse tensor are a view of it, of which torch 2.13 makes no other.
+    return torch.view_as_real(tensor.resolve_conj().resolve_neg().detach())
 
 
 def numbers(tensor: torch.Tensor) -> NDArray[np.floating[Any]]:
