@@ -334,7 +334,7 @@ def test_a_narrow_terminal_loses_nothing() -> None:
     ],
 )
 def test_value_with_bar(value: float, bar: float, expected: str) -> None:
-    assert with_bar(value, bar) == expected
+    assert with_bar(value, bar, -16) == expected
 
 
 def test_numbers_that_differ_look_different() -> None:

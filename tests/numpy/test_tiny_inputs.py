@@ -65,3 +65,10 @@ def test_nor_is_one_with_noise(size: float, offset: float) -> None:
 
     assert check(noisy, lambda x: 1e-3 * np.cos(x / size) / size, x).verdict is not Verdict.WRONG
     assert check(noisy, lambda x: -1e-3 * np.cos(x / size) / size, x).verdict is Verdict.WRONG
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_inputs_whose_squares_are_zero_warn_of_nothing() -> None:
+    x = 1e-200 * np.linspace(1.0, 2.0, 5)
+    for claimed, verdict in ((3.0, Verdict.RIGHT), (-3.0, Verdict.WRONG)):
+        assert check(lambda x: 3.0 * x, lambda x, c=claimed: np.full_like(x, c), x).verdict is verdict

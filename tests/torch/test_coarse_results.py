@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -91,11 +92,47 @@ def test_a_result_that_is_rounded_at_the_end(name: str, dtype: torch.dtype) -> N
         assert gradproof.check(lambda x: wrong(x).to(dtype), x, seed=seed).verdict is WRONG, seed
 
 
+def foreign(fn: Fn, slope: Fn) -> Fn:
+    """A kernel that rounds where torch does not see it, so that nothing can leave the cast out."""
+
+    class Kernel(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Tensor) -> Tensor:
+            ctx.save_for_backward(x)
+            return torch.from_numpy(fn(x.detach()).numpy().astype(np.float16))
+
+        @staticmethod
+        def backward(ctx: Any, g: Tensor) -> Tensor:
+            (x,) = ctx.saved_tensors
+            return slope(x) * g.double()
+
+    return Kernel.apply  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("power", [1, 3])
+def test_a_kernel_that_rounds_out_of_sight(power: int) -> None:
+    def kernel(factor: float) -> Fn:
+        return foreign(lambda x: x**power, lambda x: factor * power * x ** (power - 1))
+
+    for seed in range(2):
+        x = draw(5, seed)
+        assert gradproof.check(kernel(1.0), x, seed=seed).verdict is RIGHT, seed
+        assert gradproof.check(kernel(1.03), x, seed=seed).verdict is WRONG, seed
+
+
 @pytest.mark.parametrize("frequency", [10.0, 50.0, 200.0])
 @pytest.mark.parametrize("dtype", COARSE)
 def test_an_oscillation_that_the_steps_skip_is_never_accused(dtype: torch.dtype, frequency: float) -> None:
     for seed in range(6):
         result = gradproof.check(lambda x: torch.sin(frequency * x).to(dtype), draw(4, seed), seed=seed)
+        assert result.verdict in (RIGHT, UNDECIDED), result
+
+
+@pytest.mark.parametrize("frequency", [10.0, 50.0, 200.0])
+def test_an_oscillation_that_is_rounded_out_of_sight_is_never_accused(frequency: float) -> None:
+    kernel = foreign(lambda x: torch.sin(frequency * x), lambda x: frequency * torch.cos(frequency * x))
+    for seed in range(6):
+        result = gradproof.check(kernel, draw(4, seed), seed=seed)
         assert result.verdict in (RIGHT, UNDECIDED), result
 
 

@@ -59,7 +59,7 @@ class Repeats:
         return Repeats(program, self._nondet_tol, self._then)
 
 
-def check_values(program: Program, nondet_tol: float = 0.0) -> tuple[Finding, ...]:
+def check_values(program: Program, nondet_tol: float) -> tuple[Finding, ...]:
     """A random or stateful function is named as such, whatever else there is, since no derivative of it can be judged.
     Values may differ by rounding, and by `nondet_tol`."""
     again = program.repeated_value()

@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 
 from gradproof.evidence.gathered import Task, distinct
-from gradproof.norms import dot, largest, rms
+from gradproof.norms import dot, rms
 from gradproof.precision import DOUBLE, Precision, form_of
 from gradproof.program import Array, Leaf, Mask, Program
 from gradproof.reference.field import TINY
@@ -105,14 +105,6 @@ def rounding(task: Task, output: Leaf, leaf: Leaf) -> float:
     """What the analytic side may be off by at any entry of a block: some roundings of value over input. It matters
     where the true derivatives are zero and have no size of their own."""
     return least(task.program, leaf, form_of(task.program)) * size_of(task.program, output)
-
-
-def claims(task: Task, analytic: dict[str, Array], output: Leaf, leaf: Leaf) -> bool:
-    """Whether a block by a tiny input is more than that in any mode."""
-    if not is_tiny(task, leaf):
-        return False
-    allowed = rounding(task, output, leaf)
-    return any(largest(one[leaf.span, output.span]) > allowed for one in analytic.values())
 
 
 def least(program: Program, leaf: Leaf, form: Precision) -> float:

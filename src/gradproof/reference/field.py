@@ -123,7 +123,7 @@ def projected(program: Program, cotangent: Array, step: ComplexStep | None = Non
     return _combined(program, [(slice(0, program.value.size), cotangent)], step)
 
 
-def by_leaf(program: Program, cotangent: Array, step: ComplexStep | None = None) -> Field:
+def by_leaf(program: Program, cotangent: Array, step: ComplexStep | None) -> Field:
     """The outputs combined by one cotangent, leaf by leaf: one number each, whatever M is."""
     return _combined(program, [(leaf.span, cotangent[leaf.span]) for leaf in program.outputs], step)
 

@@ -26,7 +26,7 @@ NOISE, ROUNDINGS = 1 / 16, 64.0
 ARGUMENT, LAST_DIGITS = 16.0, 8.0
 
 
-@np.errstate(invalid="ignore")
+@np.errstate(invalid="ignore", divide="ignore")  # the square of a tiny step is zero, and a leap may have any size
 def leaping(field: Field, displacements: Array, rungs: Sequence[Rung], found: Estimate) -> Mask:
     """Where the longest of the rungs contradicts the slope that was found, because the function leaps on the way. What
     cancels at small arguments is as large as one, like exp x, and what divides is no smaller than the square of the

@@ -12,14 +12,11 @@ def count_of(count: int, noun: str) -> str:
     return f"{count} {noun if count == 1 else plural}"
 
 
-def with_bar(value: float, bar: float, place: int | None = None) -> str:
-    """`value ± bar`: the bar to two digits, the value no further than the bar reaches.
-
-    `place` is the power of ten of the last digit wanted, for a value that is known better than anybody needs.
-    """
-    reach = _exponent(bar) - 1 if 0 < bar < math.inf else None
-    places = [wanted for wanted in (place, reach) if wanted is not None]
-    return f"{number(value, max(places, default=_exponent(value) - 16))} ± {two_digits(bar)}"
+def with_bar(value: float, bar: float, place: int) -> str:
+    """`value ± bar`: the bar to two digits, the value no further than the bar reaches, nor than 10**place, where it is
+    known better than anybody needs."""
+    last = max(place, _exponent(bar) - 1) if 0 < bar < math.inf else place
+    return f"{number(value, last)} ± {two_digits(bar)}"
 
 
 def number(value: float, place: int) -> str:

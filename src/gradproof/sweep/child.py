@@ -191,17 +191,17 @@ class Child:
     def _shorten_output(self) -> None:
         """A case that never stops printing must not fill the disk."""
         if os.fstat(self._output.fileno()).st_size > MOST_OUTPUT:
-            end = self._last_output(READ_OUTPUT)
+            end = self._last_output()
             self._output.truncate(0)
             self._output.write(end)
 
-    def _last_output(self, most: int) -> bytes:
-        size = os.fstat(self._output.fileno()).st_size
-        found = os.pread(self._output.fileno(), most, max(0, size - most))  # the process moves the file's position
-        return found if size <= most else found.partition(b"\n")[2] or found
+    def _last_output(self) -> bytes:
+        file, size = self._output.fileno(), os.fstat(self._output.fileno()).st_size
+        found = os.pread(file, READ_OUTPUT, max(0, size - READ_OUTPUT))  # the process moves the file's position
+        return found if size <= READ_OUTPUT else found.partition(b"\n")[2] or found
 
     def _shown(self) -> str:
-        return shown_of(self._last_output(READ_OUTPUT).decode("utf-8", "replace"))
+        return shown_of(self._last_output().decode("utf-8", "replace"))
 
     def stop(self) -> None:
         self._end()

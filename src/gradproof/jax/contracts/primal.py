@@ -18,7 +18,7 @@ ROUNDINGS = 256.0
 RULES = {"reverse": "the forward pass of its reverse mode", "forward": "the rule of its forward mode"}
 
 
-def check_primals(program: JaxProgram, absolute: float = 0.0) -> tuple[Finding, ...]:
+def check_primals(program: JaxProgram, absolute: float) -> tuple[Finding, ...]:
     """Of the modes that have been used. Values may differ by rounding, and by `absolute`."""
     findings = []
     for mode, primal in program.primals.items():

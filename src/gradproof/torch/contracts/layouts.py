@@ -177,7 +177,7 @@ def _tried(
 
 
 def _differing(
-    subject: Subject, call: UserCall, points: Sequence[Tensor], trial: Trial, alone: int | None = None
+    subject: Subject, call: UserCall, points: Sequence[Tensor], trial: Trial, alone: int | None
 ) -> tuple[str, int] | None:
     """All inputs together (or one alone) in other memory: what differs, and which input is to blame."""
     if trial.other is expanded:
