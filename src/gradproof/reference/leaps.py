@@ -40,6 +40,7 @@ def leaping(field: Field, displacements: Array, rungs: Sequence[Rung], found: Es
     size = ARGUMENT * np.abs(displacements * 2.0 ** rungs[-1].exponent).max(axis=1, keepdims=True)
     most = LAST_DIGITS * DOUBLE.roundoff * np.maximum(size, 1.0 / size) ** 2
     asked = np.isin(found.kind, (Kind.SMOOTH, Kind.NEAR, Kind.ROUGH)) & np.isfinite(found.bar)
+    asked &= rungs[0].slopes.sigma <= ROUNDINGS * field.floor  # on a tread there is no noise
     for rung in rungs:
         least = np.maximum(NOISE * rung.slopes.sigma, ROUNDINGS * field.floor)
         off = asked & (np.abs(rung.slopes.central - found.value) > found.bar + rung.floor)
