@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from gradproof import precision
 from gradproof.errors import UsageError
 from gradproof.program import Array, Leaf, Offers, Program, Tally, linearized_of, offers_of
+from gradproof.unrounded import Unrounded, unrounded_of
 from gradproof.wrapped import Wrapped
 
 
@@ -72,6 +74,18 @@ class Surrogate(Wrapped):
 
     def widened(self) -> Surrogate:
         return Surrogate(self.inner.widened(), self.expected.widened())
+
+    def unrounded(self) -> Unrounded[Program] | None:
+        """Of both, if either casts."""
+        sides = (self.inner, self.expected)
+        found = [unrounded_of(one) for one in sides]
+        forms = [one.form for one in found if one is not None]
+        if not forms:
+            return None
+        ours, theirs = (
+            one.widened() if smooth is None else smooth.program for one, smooth in zip(sides, found, strict=True)
+        )
+        return Unrounded(Surrogate(ours, theirs), min(forms, key=lambda form: precision.of(form).bits))
 
     def linearized(self) -> Surrogate:
         return Surrogate(linearized_of(self.inner), self.expected)

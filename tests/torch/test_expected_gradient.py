@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -61,6 +62,22 @@ def test_a_surrogate_and_its_wrong_twin(dtype: torch.dtype, size: int) -> None:
     assert diagnosis is not None
     assert diagnosis.code == "factor"
     assert "0.25 times" in diagnosis.sentence
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("casts", ["both", "expected", "function"])
+def test_casts_inside(casts: str, dtype: torch.dtype) -> None:
+    """Kernels of float32, as autograd sees them: a cast is the identity."""
+    x = draw(6, dtype=dtype)
+
+    def inside(fn: Callable[[Tensor], Tensor], role: str) -> Callable[[Tensor], Tensor]:
+        return fn if casts not in ("both", role) else lambda x: fn(x.float()).to(x.dtype)
+
+    expected = inside(soft, "expected")
+    assert gradproof.check(inside(spike, "function"), x, expected_gradient_of=expected, seed=1).verdict is RIGHT
+    wrong = gradproof.check(inside(careless, "function"), x, expected_gradient_of=expected, seed=1)
+    assert wrong.verdict is WRONG
+    assert str(wrong.wrong[0].place.input).startswith("args[0]")
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])

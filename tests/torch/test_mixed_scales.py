@@ -92,3 +92,39 @@ def test_what_is_right_is_not_called_wrong(name: str, order: int) -> None:
         fn, args = RIGHT[name](torch.Generator().manual_seed(seed))
         result = gradproof.check(fn, args, order=order, lowest=order, seed=seed, contracts="none")
         assert result.verdict is not Verdict.WRONG, (seed, str(result))
+
+
+class Entry(torch.autograd.Function):
+    """The identity, with the gradient of one entry times a factor."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, place: int, factor: float) -> Tensor:
+        ctx.numbers = place, factor
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:  # type: ignore[override]
+        place, factor = ctx.numbers
+        grad = grad.clone()
+        grad[place] *= factor
+        return grad, None, None
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("size", [6, 300])
+def test_the_sign_of_a_small_derivative_by_probes(size: int, seed: int) -> None:
+    """An entry that the bisection ends at is held to its own size, too."""
+    units = torch.ones(size, dtype=torch.float64)
+    units[: size // 2] = 1e6
+    x = torch.linspace(0.5, 1.5, size, dtype=torch.float64)
+
+    def result(factor: float) -> gradproof.Result:
+        return gradproof.check(
+            lambda x: torch.sin(Entry.apply(x, size // 2, factor)) * units, x, modes="reverse", effort=4, seed=seed
+        )
+
+    assert result(1.0).ok
+    for factor in (-1.0, 0.0):
+        wrong = result(factor)
+        assert wrong.verdict is Verdict.WRONG
+        assert [str(one.place.input) for one in wrong.wrong] == [f"args[0][{size // 2}]"]

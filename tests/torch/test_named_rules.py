@@ -82,6 +82,35 @@ def test_who_checks_a_rule_by_itself_is_not_told_its_name() -> None:
     assert not any(f.diagnosis and f.diagnosis.code == "rule" for f in result.wrong)
 
 
+class Unprojected(torch.autograd.Function):
+    """The root mean square of each row made one; the derivative of that is left out."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, w: torch.Tensor, eps: float) -> torch.Tensor:
+        size = (x.square().mean(-1, keepdim=True) + eps).sqrt()
+        ctx.save_for_backward(x / size, size, w)
+        return x / size * w
+
+    @staticmethod
+    def backward(ctx: Any, g: torch.Tensor) -> Any:
+        unit, size, w = ctx.saved_tensors
+        return g * w / size, (g * unit).sum(0), None
+
+
+@pytest.mark.parametrize("around", [False, True])
+def test_a_rule_behind_a_wrapper_keeps_a_cause_of_its_own(around: bool) -> None:
+    """Its name says more only where there is something around it."""
+
+    def fn(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        y = Unprojected.apply(x, w, 1e-5)
+        return y.sin() if around else y
+
+    result = gradproof.check(fn, (x(), torch.rand(D, dtype=torch.float64) + 0.5), seed=1)
+    assert result.verdict is Verdict.WRONG
+    assert str(result.wrong[0].place.input).startswith("args[0]")
+    assert [f.diagnosis.code for f in result.wrong if f.diagnosis] == ["rule" if around else "rank-one"]
+
+
 def test_a_deep_graph_is_no_matter() -> None:
     def deep(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         x = x + Bad.apply(x, torch.ones(D, dtype=x.dtype))

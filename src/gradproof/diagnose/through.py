@@ -25,8 +25,7 @@ def named(task: Task, comparisons: tuple[Comparison, ...], findings: tuple[Findi
         return findings
     suspects = [one for one in routes_of(task.program) if wrong <= one.inputs and not right & one.inputs]
     rules = list(dict.fromkeys(one.rule for one in suspects))
-    # Who checks one rule by itself knows which it is.
-    if not 1 <= len(rules) <= NAMED or task.program.name.startswith(f"{rules[0]}."):
+    if not 1 <= len(rules) <= NAMED:
         return findings
     diagnosis = _diagnosis(suspects, rules, "and no right one does" if right else "")
     return tuple(_with(one, diagnosis, wrong) for one in findings)

@@ -13,9 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gradproof.agreement import Judgement, entry_tolerance, judge
+from gradproof.agreement import CLEAR, Judgement, entry_tolerance, judge
 from gradproof.evidence.entries import measured_entry
 from gradproof.evidence.gathered import Task, restricted
+from gradproof.evidence.lines import own_scale
 from gradproof.evidence.scales import rounding
 from gradproof.norms import dot, rms, rows_weighed
 from gradproof.precision import DOUBLE, coarsest
@@ -147,18 +148,23 @@ def _deviation(task: Task, suspect: Suspect, sides: Sides, span: slice) -> tuple
 
 def _adjudicate(task: Task, suspect: Suspect, coordinate: int, scale: float) -> tuple[Entry, Judgement, Kind]:
     """The worst entry of one column, judged by itself, and what it looks like."""
-    row = _worst_output(task, suspect, coordinate, _column(task, suspect, coordinate))
+    column = _column(task, suspect, coordinate)
+    row = _worst_output(task, suspect, coordinate, column)
     one_hot = np.eye(1, task.program.value.size, row)
     field = projected(task.reference, one_hot[0], task.exact)
     step = np.eye(1, task.steps.size, coordinate) * task.steps
     opinion = fresh_opinion(field, step, 0.5 * task.tolerance.relative)
     length = task.steps[[coordinate]]
     numeric = opinion.scaled(1.0 / length)
+    line = np.full(1, rms(column[suspect.output.span]))
     if suspect.mode == "forward":
         analytic = task.program.push(np.eye(1, task.steps.size, coordinate))[:, row]
     else:
-        analytic = task.program.pull(one_hot)[:, coordinate]
-    tolerance = entry_tolerance(numeric.value[0], scale, task.tolerance)
+        pulled = task.program.pull(one_hot)
+        analytic, line = pulled[:, coordinate], np.minimum(line, rms(pulled[0, suspect.input.span]))
+    uncertain = np.where(numeric.kind[0] == Kind.SMOOTH, CLEAR * numeric.bar[0], np.inf)
+    measure = own_scale(scale, numeric.value[0], line, uncertain, task.tolerance)
+    tolerance = entry_tolerance(numeric.value[0], measure, task.tolerance)
     tolerance += rounding(task, suspect.output, suspect.input)
     judgement = judge(analytic[None], numeric, tolerance[None])
     if judgement.wrong.any() and task.limits is None and coarsest(task.reference.inputs) is DOUBLE:

@@ -14,7 +14,7 @@ from gradproof.agreement import CLEAR, entry_tolerance
 from gradproof.evidence.gathered import Task, distinct
 from gradproof.evidence.scales import rounding
 from gradproof.norms import rms
-from gradproof.program import Array
+from gradproof.program import Array, Indices, Mask, Stored
 from gradproof.reference.estimate import Estimate, Kind
 from gradproof.settings import Tolerance
 
@@ -28,13 +28,18 @@ def block_tolerances(task: Task, numeric: Estimate) -> Array:
     return _tolerances(task, numeric, CLEAR * numeric.bar)
 
 
+def grossly_off(task: Task, claimed: Array, numeric: Array) -> Mask:
+    """By more than a share of themselves."""
+    with np.errstate(invalid="ignore"):
+        own = np.maximum(np.abs(claimed), np.abs(numeric))
+        return np.asarray(np.abs(claimed - numeric) > task.tolerance.gross * own)
+
+
 def wanted_tolerances(task: Task, numeric: Estimate, analytic: dict[str, Array]) -> Array:
     """The same if all that seems to be grossly off were known well: for the ladder to aim at."""
     uncertain = np.full(numeric.value.shape, np.inf)
-    with np.errstate(invalid="ignore"):
-        for one in distinct(analytic):
-            own = np.maximum(np.abs(one), np.abs(numeric.value))
-            uncertain[np.abs(one - numeric.value) > task.tolerance.gross * own] = 0.0
+    for one in distinct(analytic):
+        uncertain[grossly_off(task, one, numeric.value)] = 0.0
     return _tolerances(task, numeric, uncertain)
 
 
@@ -65,8 +70,25 @@ def scale_of(size: Array, uncertain: Array, tolerance: Tolerance) -> float | Arr
         line = np.sqrt(np.minimum(squares.mean(axis=1)[:, None], squares.mean(axis=0)))
         if tolerance.gross * line.min(initial=np.inf) >= tolerance.of_block * scale:
             return scale
+        return own_scale(scale, size, line, uncertain, tolerance)
+
+
+def own_scale(scale: float | Array, size: Array, line: Array, uncertain: Array, tolerance: Tolerance) -> Array:
+    """The same for some entries of a block whose rms is `scale`. `line`: that of their row or column, the smaller."""
+    if not np.isfinite(tolerance.gross):
+        return np.broadcast_to(np.asarray(scale), size.shape)
+    with np.errstate(over="ignore", invalid="ignore"):
         own = np.maximum(np.abs(size), line)
         share = np.maximum(tolerance.gross * own, LEAST * scale)
         # A function that is made of larger numbers does not move before they do: its slope seems to be exactly zero.
         small = (own > LEAST * scale) & (size != 0) & (uncertain <= share)
         return np.where(small, np.minimum(scale, share / tolerance.of_block), scale)
+
+
+def lines_of_stored(stored: Stored, some: Indices) -> Array:
+    """The rms of the row or column, the smaller, of these stored entries, among which they are."""
+    squares, sizes = np.square(stored.values[some]), []
+    for place in (stored.outputs[some], stored.inputs[some]):
+        counts = np.bincount(place)
+        sizes.append((np.bincount(place, squares) / np.maximum(counts, 1))[place])
+    return np.asarray(np.sqrt(np.minimum(*sizes)))

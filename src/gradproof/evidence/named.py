@@ -7,12 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gradproof.agreement import entry_tolerance, judge
+from gradproof.agreement import CLEAR, entry_tolerance, judge
 from gradproof.evidence.blame import NOBODY, Group, followed
 from gradproof.evidence.entries import measured_entry
 from gradproof.evidence.gathered import Task
+from gradproof.evidence.lines import own_scale
 from gradproof.evidence.scales import rounding
 from gradproof.program import Array, Indices, Leaf, Stored
+from gradproof.reference.estimate import Kind
 from gradproof.reference.field import Field, only
 from gradproof.reference.ladder import fresh_opinion
 from gradproof.result import Entry, Place, Verdict
@@ -63,10 +65,11 @@ class Blamed:
 
 
 class Court:
-    """Judges the suspects of a block, (output leaf, input leaf), whose stored entries have the rms `scale`."""
+    """Judges the suspects of a block, (output leaf, input leaf), whose stored entries have the rms `scale`; `lines`:
+    that of the row or column of each, the smaller."""
 
-    def __init__(self, task: Task, field: Field, stored: Stored) -> None:
-        self._task, self._field, self._stored = task, field, stored
+    def __init__(self, task: Task, field: Field, stored: Stored, lines: Array) -> None:
+        self._task, self._field, self._stored, self._lines = task, field, stored, lines
 
     def blamed(self, suspects: Sequence[Suspects], output: Leaf, leaf: Leaf, scale: float) -> Blamed:
         own = [one.within(output) for one in suspects if one.leaf is leaf]
@@ -135,7 +138,10 @@ class Court:
         numeric = opinion.scaled(1.0 / task.steps[[i]])
         at = np.flatnonzero((self._stored.outputs == j) & (self._stored.inputs == i))
         analytic = np.full((1, 1), self._stored.values[at[0]] if at.size else 0.0)
-        tolerance = entry_tolerance(numeric.value, scale, task.tolerance) + rounding(task, output, leaf)
+        uncertain = np.where(numeric.kind == Kind.SMOOTH, CLEAR * numeric.bar, np.inf)
+        line = np.full((1, 1), self._lines[at[0]] if at.size else 0.0)
+        measure = own_scale(scale, numeric.value, line, uncertain, task.tolerance)
+        tolerance = entry_tolerance(numeric.value, measure, task.tolerance) + rounding(task, output, leaf)
         verdict = Verdict.WRONG if judge(analytic, numeric, tolerance).wrong.any() else Verdict.RIGHT
         return measured_entry(Place(output.spot(j), leaf.spot(i)), (0, 0), analytic, numeric, tolerance), verdict
 

@@ -24,6 +24,8 @@ ROUNDINGS = 64.0
 FINEST = 2.0**20 * DOUBLE.roundoff
 # A bar of such a share of a derivative leaves no doubt about its sign: see `agreement.CLEAR`.
 SIGNED = 0.5
+# So many times its own size, which is rounded down, an input that moves by half of that or more changes its sign.
+BEYOND_ZERO = 4.0
 
 
 def block_scales(task: Task, analytic: dict[str, Array]) -> dict[str, Array]:
@@ -68,15 +70,15 @@ def is_tiny(task: Task, leaf: Leaf) -> bool:
     return bool(task.steps[leaf.span].max(initial=0.0) < TINY)
 
 
-def swings(task: Task, leaf: Leaf) -> Array:
-    """How far each output gets (M,), by the rms of its leaf, when an input moves by its own size, one way or the other;
-    0 where that leads out of the domain, 1 where zero stays zero and has no size at all. This is the size of an output
-    whose value happens to be zero or small at the point, as where a power is flat; it takes two evaluations, so it is
-    for entries that could not be told otherwise."""
+def swings(task: Task, leaf: Leaf, reach: float = 1.0) -> Array:
+    """How far each output gets (M,), by the rms of its leaf, when an input moves by its own size, or `reach` times
+    that, one way or the other; 0 where that leads out of the domain, 1 where zero stays zero and has no size at all.
+    This is the size of an output whose value happens to be zero or small at the point, as where a power is flat; it
+    takes two evaluations, so it is for entries that could not be told otherwise."""
     reference = task.reference
     result = np.zeros(reference.value.size)
     with np.errstate(all="ignore"):
-        for moved in _both_ways(task, leaf, scales(reference.point, reference.inputs)) - reference.value:
+        for moved in _both_ways(task, leaf, reach * scales(reference.point, reference.inputs)) - reference.value:
             for output in reference.outputs:
                 result[output.span] = np.fmax(result[output.span], rms(moved[output.span]))
     result[(result == 0) & (reference.value == 0)] = 1.0
@@ -86,12 +88,13 @@ def swings(task: Task, leaf: Leaf) -> Array:
 def lost(task: Task, leaf: Leaf) -> Array:
     """How large a derivative by an input may be (M,) that is lost in the rounding of an output which does not move at
     all, as it does not where its value is rounded to zero. That value says nothing of its size: what becomes of it as
-    the input moves does. 0 where it moves over the steps of the input."""
+    the input moves does, up to where its sign is another one. 0 where it moves over the steps of the input."""
     with np.errstate(all="ignore"):
         still = (_both_ways(task, leaf, task.steps) == task.reference.value).all(axis=0)
     if not still.any():
         return np.zeros(still.size)
-    return np.where(still, least(task.program, leaf, DOUBLE) * swings(task, leaf), 0.0)
+    size = np.maximum(swings(task, leaf), swings(task, leaf, BEYOND_ZERO))
+    return np.where(still, least(task.program, leaf, DOUBLE) * size, 0.0)
 
 
 def _both_ways(task: Task, leaf: Leaf, lengths: Array) -> Array:

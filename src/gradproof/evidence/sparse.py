@@ -12,13 +12,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gradproof.agreement import entry_tolerance, judge
+from gradproof.agreement import CLEAR, entry_tolerance, judge
 from gradproof.evidence.blame import NOBODY, Group, blamed
 from gradproof.evidence.colouring import Grouping
 from gradproof.evidence.entries import entry_of
 from gradproof.evidence.gathered import Gathered, Task, weakest
 from gradproof.evidence.glanced import enough
 from gradproof.evidence.lengths import group_lengths
+from gradproof.evidence.lines import grossly_off, lines_of_stored, own_scale
 from gradproof.evidence.named import Blamed, Court, Suspects
 from gradproof.evidence.scales import rounding, swings, unimportant_changes, unimportant_of
 from gradproof.evidence.wording import kink_remark
@@ -61,15 +62,15 @@ def gather(task: Task, grouping: Grouping, findings: tuple[Finding, ...]) -> Gat
     of_entry = grouping.groups[stored.inputs]
     by_group = np.argsort(of_entry, kind="stable")
     ends = np.cumsum(np.bincount(of_entry, minlength=grouping.count))
-    scales = _scales(task, stored)
+    scales, lines = _scales(task, stored), _lines(task, stored)
     suspects: list[Suspects] = []
     for g, members in enumerate(columns):
         entries = by_group[ends[g - 1] if g else 0 : ends[g]]
-        moved = _Moved(task, field, stored, entries, members, lengths, scales)
+        moved = _Moved(task, field, stored, entries, members, lengths, scales, lines)
         suspects += moved.looked(numbers)
-    court = Court(task, field, stored)
+    court = Court(task, field, stored, lines)
     comparisons = tuple(
-        _comparison(task, stored, numbers, (output, leaf), scale, court.blamed(suspects, output, leaf, scale))
+        _comparison(task, stored, numbers, lines, (output, leaf), scale, court.blamed(suspects, output, leaf, scale))
         for output in task.program.outputs
         for leaf in task.program.inputs
         for scale in [scales[output.path, leaf.path]]
@@ -84,6 +85,16 @@ def _scales(task: Task, stored: Stored) -> dict[tuple[str, str], float]:
         for output in task.program.outputs
         for leaf in task.program.inputs
     }
+
+
+def _lines(task: Task, stored: Stored) -> Array:
+    """The rms of the row or column of each stored entry, the smaller, within its block: see `lines`."""
+    result = np.zeros(stored.values.size)
+    for output in task.program.outputs:
+        for leaf in task.program.inputs:
+            some = _within(stored, output, leaf)
+            result[some] = lines_of_stored(stored, some)
+    return result
 
 
 def _within(stored: Stored, output: Leaf, leaf: Leaf) -> Indices:
@@ -104,6 +115,7 @@ class _Moved:
         members: Indices,
         lengths: Array,
         scales: dict[tuple[str, str], float],
+        lines: Array,
     ) -> None:
         self._task, self._field, self._stored, self._entries = task, field, stored, entries
         self._leaf = leaf_at(task.program.inputs, int(members[0]))
@@ -114,7 +126,8 @@ class _Moved:
         self._shortest = float(np.min(np.abs(lengths[members])))
         self._length = np.full(field.value.size, self._shortest)
         self._length[self._owners] = np.abs(lengths[stored.inputs[entries]])
-        self._scale = np.empty(field.value.size)
+        self._scale, self._line = np.empty(field.value.size), np.zeros(field.value.size)
+        self._line[self._owners] = lines[entries]
         self._rounding = np.empty(field.value.size)
         for output in task.program.outputs:
             self._scale[output.span] = scales[output.path, self._leaf.path]
@@ -133,8 +146,9 @@ class _Moved:
 
     def looked(self, numbers: Numbers) -> list[Suspects]:
         """Two evaluations; more for the outputs that leave a doubt."""
-        task, scale, length = self._task, self._scale, self._length
+        task, length = self._task, self._length
         seen = glance(self._field, self._lengths[None], ENTRY.within(task.tolerance.finest))
+        scale = self._wanted(np.arange(length.size), seen.slope[0])
         size = np.maximum(np.abs(seen.slope), scale * length)
         bar, apart = seen.bar(size), np.abs(self._expected - seen.slope[0])
         rest = apart + seen.floor
@@ -154,15 +168,17 @@ class _Moved:
 
     def _measured(self, outputs: Indices, numbers: Numbers) -> list[Suspects]:
         """The ladder for some outputs; a second opinion for those that then are wrong; who is to blame for the rest."""
-        task, tolerance = self._task, self._tolerance(outputs)
-        field, displacement = only(self._field, outputs), self._lengths[None]
-        goal = Goal(0.5 * tolerance[None], 0.5 * task.tolerance.relative)
-        better = refine(field, displacement, first_look(field, displacement), goal)
-        expected = self._expected[None, outputs]
+        task, field, displacement = self._task, only(self._field, outputs), self._lengths[None]
+        look = first_look(field, displacement)
+        wanted = self._tolerance(outputs, self._wanted(outputs, look.slopes.central[0]))
+        goal = Goal(0.5 * wanted[None], 0.5 * task.tolerance.relative)
+        better = refine(field, displacement, look, goal)
+        expected, tolerance = self._expected[None, outputs], self._granted(outputs, better)
         wrong = np.flatnonzero(judge(expected, better, tolerance[None]).wrong[0])
         if wrong.size:
             doubted = only(self._field, outputs[wrong])
             better.put_outputs(wrong, fresh_opinion(doubted, displacement, goal.relative))
+            tolerance = self._granted(outputs, better)
         judgement = judge(expected, better, tolerance[None])
         place = np.full(self._field.value.size, NOBODY)
         place[outputs] = np.arange(outputs.size)
@@ -179,11 +195,25 @@ class _Moved:
                 result.append(Suspects(verdict, self._leaf, self._group, outputs[some], columns, gap, allowed))
         return result
 
-    def _tolerance(self, outputs: Indices) -> Array:
+    def _wanted(self, outputs: Indices, change: Array) -> Array:
+        """What the entries are measured by if all that seems to be grossly off were known well."""
+        off = grossly_off(self._task, self._expected[outputs], change)
+        return self._measure(outputs, change, np.where(off, 0.0, np.inf))
+
+    def _granted(self, outputs: Indices, found: Estimate) -> Array:
+        uncertain = np.where(found.kind[0] == Kind.SMOOTH, CLEAR * found.bar[0], np.inf)
+        return self._tolerance(outputs, self._measure(outputs, found.value[0], uncertain))
+
+    def _measure(self, outputs: Indices, change: Array, uncertain: Array) -> Array:
+        """What the entries are measured by that have made these changes, known as well as that."""
+        scale, length, line = self._scale[outputs], self._length[outputs], self._line[outputs]
+        return own_scale(scale, change / length, line, uncertain / length, self._task.tolerance)
+
+    def _tolerance(self, outputs: Indices, scale: Array) -> Array:
         """As changes over the displacement."""
         length = self._length[outputs]
         claimed = self._expected[outputs] / length
-        granted = entry_tolerance(claimed, self._scale[outputs], self._task.tolerance)
+        granted = entry_tolerance(claimed, scale, self._task.tolerance)
         return np.asarray((granted + self._rounding[outputs]) * length)
 
     def _vague(self, undecided: Mask, better: Estimate, outputs: Indices) -> Indices:
@@ -207,15 +237,17 @@ class _Moved:
 
 
 def _comparison(
-    task: Task, stored: Stored, numbers: Numbers, pair: tuple[Leaf, Leaf], scale: float, blamed: Blamed
+    task: Task, stored: Stored, numbers: Numbers, lines: Array, pair: tuple[Leaf, Leaf], scale: float, blamed: Blamed
 ) -> Comparison:
     output, leaf = pair
     some = _within(stored, output, leaf)
+    uncertain = np.where(numbers.kind[some] == Kind.SMOOTH, CLEAR * numbers.bar[some], np.inf)
+    measures = own_scale(scale, numbers.value[some], lines[some], uncertain, task.tolerance)
     table = Table(
         stored.values[some],
         numbers.value[some],
         numbers.bar[some],
-        entry_tolerance(numbers.value[some], scale, task.tolerance) + rounding(task, output, leaf),
+        entry_tolerance(numbers.value[some], measures, task.tolerance) + rounding(task, output, leaf),
         numbers.spread[some] if numbers.kind[some].any() else None,
         (stored.outputs[some] - output.start, stored.inputs[some] - leaf.start),
     )

@@ -161,10 +161,10 @@ def _walk_alike(
         goal = question.goal.of_rows(rows)
         rungs += [_rung(question.field, question.displacements[rows], exponent) for exponent in stretch]
         chosen = _chosen(rungs, goal, question.field.coarse)
-        leaps = _leaps(question, rows, rungs, chosen)
+        heights = _leaps(question, rows, rungs, chosen)
+        leaps = heights > 0
         if leaps.any():
-            usual = _usual(rungs)
-            chosen = _on_stairs(chosen, _believed(usual, usual[-1].slopes.sigma, leaps), leaps)
+            chosen = _on_stairs(chosen, _believed(_usual(rungs), heights, leaps), leaps)
         result.put(rows, chosen)
         # A kink is only believed when it stays one down to the smallest step.
         settled = goal.met(chosen.value, chosen.bar) & ((chosen.kind == Kind.SMOOTH) | (chosen.kind == Kind.NEAR))
@@ -192,10 +192,10 @@ def _usual(rungs: Sequence[Rung]) -> list[Rung]:
     return sorted((rung for rung in rungs if rung.exponent < FURTHER[0]), key=lambda rung: rung.exponent)
 
 
-def _leaps(question: Question, rows: Indices, rungs: Sequence[Rung], found: Estimate) -> Mask:
+def _leaps(question: Question, rows: Indices, rungs: Sequence[Rung], found: Estimate) -> Array:
     """Asked before an entry is called wrong."""
     if not question.deepest:
-        return np.zeros(found.value.shape, dtype=bool)
+        return np.zeros(found.value.shape)
     return leaping(question.field, question.displacements[rows], _usual(rungs), found)
 
 
