@@ -18,6 +18,8 @@ from gradproof.program import Array
 PIECE = 2**15
 # Numbers that BLAS adds up without threads (OpenBLAS: up to 10,000), in less than half the time of einsum.
 FEW = 2**13
+# Relative difference of numbers that are the same but for rounding.
+ALIKE = 2.0**-30
 
 
 def dot(first: Array, second: Array) -> float:
@@ -83,6 +85,13 @@ def rows_weighed(rows: Array, weights: Array) -> Array:
 def largest(values: Array) -> float:
     """The largest absolute value, without a copy; 0 when there are none."""
     return max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
+
+
+def first_of_largest(values: Array) -> int:
+    """Where the largest value stands. Of those that are alike but for rounding it is the first, so that every machine
+    names the same one."""
+    top = float(np.nanmax(values))
+    return int(np.argmax(values >= top - ALIKE * abs(top)))
 
 
 def farthest(first: Array, second: Array) -> float:

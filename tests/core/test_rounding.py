@@ -9,6 +9,7 @@ from programs import HandProgram
 from gradproof import precision
 from gradproof.contracts.repeatable import Unrepeatable
 from gradproof.errors import BudgetSpent, OutputsChanged, Unsupported
+from gradproof.norms import first_of_largest
 from gradproof.precision import BRAIN, HALF, SINGLE
 from gradproof.program import Array, leaves
 from gradproof.reference.rounding import NEIGHBOURS, Pair, excess, extent, neighbours, off, trembling
@@ -125,3 +126,10 @@ def test_a_mistake_of_our_own_is_not_swallowed() -> None:
     )
     with pytest.raises(IndexError, match="ours"):
         trembling(program, np.ones(3), generator(), broken)
+
+
+def test_of_numbers_that_are_alike_but_for_rounding_the_first_is_named() -> None:
+    values = np.array([-3.0, 17.08, np.nan, np.nextafter(17.08, 18.0), 17.08])
+    assert first_of_largest(values) == 1
+    values[3] = 17.081
+    assert first_of_largest(values) == 3

@@ -17,7 +17,7 @@ from gradproof.agreement import entry_tolerance
 from gradproof.contracts.repeatable import check_repeated
 from gradproof.contracts.side import REVERSE, Side
 from gradproof.errors import Unsupported
-from gradproof.norms import dot, rms
+from gradproof.norms import dot, first_of_largest, rms
 from gradproof.precision import DOUBLE, SINGLE, Precision, form_of
 from gradproof.program import Array, Leaf, Program
 from gradproof.reference.rounding import FACTORS, LUCK, beside, extent, magnified, trembling
@@ -116,7 +116,7 @@ def check_linear(
     else:
         excess = _beyond_forward(program, found, tolerance)
     return tuple(
-        _finding(side, leaf, leaf.start + int(np.nanargmax(beyond)), found)
+        _finding(side, leaf, leaf.start + first_of_largest(beyond), found)
         for leaf, beyond in excess.items()
         if (beyond > 0).any()
     )
