@@ -89,7 +89,7 @@ def _powers(point: Array, inputs: tuple[Leaf, ...], shift: int) -> Array:
     exponents = values.view(np.uint16)[EXPONENT_QUARTER::4] >> EXPONENT_SHIFT
     exponents &= EXPONENTS.size - 1  # without the sign
     if exponents.size <= EXPONENTS.size * len(inputs):
-        return _power(exponents.astype(np.intp), np.repeat(middles, [leaf.size for leaf in inputs]), shift)
+        return _power(exponents.astype(np.intp), np.array(middles).repeat([leaf.size for leaf in inputs]), shift)
     result = np.empty(point.shape)
     for leaf, middle in zip(inputs, middles, strict=True):
         np.take(_power(EXPONENTS, middle, shift), exponents[leaf.span], out=result[leaf.span], mode="clip")

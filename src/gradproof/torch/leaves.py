@@ -25,11 +25,7 @@ class Layout:
 
     @classmethod
     def of(cls, named: Sequence[tuple[str, torch.Tensor]]) -> Layout:
-        return cls(
-            leaves([(path, tensor.shape, dtype_name(tensor.dtype)) for path, tensor in named]),
-            tuple([tensor.dtype for _, tensor in named]),
-            tuple([tensor.device for _, tensor in named]),
-        )
+        return _laid_out(tuple([(path, tensor.shape, tensor.dtype, tensor.device) for path, tensor in named]))
 
     @property
     def size(self) -> int:
@@ -69,6 +65,15 @@ class Layout:
         result = np.empty(self.size)
         self.write(tensors, result)
         return result
+
+
+@functools.lru_cache(maxsize=256)  # most calls have arguments like those of the one before
+def _laid_out(described: tuple[tuple[str, torch.Size, torch.dtype, torch.device], ...]) -> Layout:
+    return Layout(
+        leaves([(path, shape, dtype_name(dtype)) for path, shape, dtype, _ in described]),
+        tuple(dtype for _, _, dtype, _ in described),
+        tuple(device for *_, device in described),
+    )
 
 
 def _as_here(dtype: torch.dtype, device: torch.device) -> bool:
