@@ -20,3 +20,13 @@ def test_what_cancels_but_for_rounding() -> None:
 def test_values_that_are_small_because_their_arguments_are_have_a_size_of_their_own(point: list[float]) -> None:
     program = elementwise(lambda x: 3.0 * x, lambda x: np.full_like(x, 3.0), np.array(point))
     assert leftovers(program, np.random.default_rng(0)) == ()
+
+
+def test_a_value_that_falls_off_to_nothing_all_around_is_no_rounding() -> None:
+    """As that of a saturated function does: far points are all alike, and none is like the point."""
+    point = np.array([245.0, -3.0])
+
+    def peak(x: np.ndarray) -> np.ndarray:
+        return 1e-107 * np.exp(-np.square(1e6 * (x / point - 1.0)))
+
+    assert leftovers(elementwise(peak, np.zeros_like, point), np.random.default_rng(0)) == ()

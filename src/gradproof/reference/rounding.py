@@ -163,7 +163,8 @@ def leftovers(program: Program, generator: np.random.Generator) -> tuple[float, 
     def around() -> tuple[Array, Array]:
         near = [beside(program.point, program.inputs, generator) for _ in range(MANY)]
         far = _around(np.where(program.point == 0, 1.0, program.point), program.point.size, OWN, generator)
-        return program.values(np.vstack(near)), program.values(far)
+        # With the value itself: what falls off to nothing is the same at all points that are far.
+        return program.values(np.vstack(near)), np.vstack([program.value, program.values(far)])
 
     found = _if_it_runs(around)
     if found is None or not all(np.isfinite(one).all() for one in found):
