@@ -18,7 +18,7 @@ from gradproof.reference.field import Field
 from gradproof.reference.grid import held_against
 from gradproof.reference.kinks import classify
 from gradproof.reference.leaps import leaping
-from gradproof.reference.lepski import lepski
+from gradproof.reference.lepski import DOUBT, lepski
 from gradproof.reference.noise import Noise, Rung, noise_level
 from gradproof.reference.stencil import FLOOR_FACTOR, NOISE_FACTOR, PER_STEP, Slopes, first_slopes, slopes
 
@@ -67,7 +67,7 @@ def refine(field: Field, displacements: Array, look: Rung, goal: Goal) -> Estima
             curved = np.where(missed & ~(parts.noise >= parts.truncation), bar, 0.0)[rows].max(axis=1)
             climbing = noisy > curved
         question = Question(field, displacements, goal)
-        _walk(question, look, rows[climbing], (CLIMB + FURTHER, field.between, DESCENT, FAR_DESCENT), result)
+        _walk(question, look, rows[climbing], (CLIMB + DESCENT[2:] + FURTHER, field.between, DESCENT[:2], FAR_DESCENT), result)
         _walk(question, look, rows[~climbing], (DESCENT + CLIMB + FURTHER, field.between, FAR_DESCENT), result)
         if field.smoothed:
             _smooth_out(field, displacements, goal, result)
@@ -170,6 +170,7 @@ def _walk_alike(
         settled = goal.met(chosen.value, chosen.bar) & ((chosen.kind == Kind.SMOOTH) | (chosen.kind == Kind.NEAR))
         if min(rung.exponent for rung in rungs) > question.deepest:
             settled &= ~_restless(rungs, question.field.coarse)
+        settled &= ~_contradicted(rungs, chosen)
         settled |= leaps | np.logical_and.reduce([rung.unchanged for rung in rungs])
         resolved = settled.all(axis=1)
         rungs = [rung.of_rows(np.flatnonzero(~resolved)) for rung in rungs]
@@ -203,6 +204,14 @@ def _leaps(question: Question, rows: Indices, rungs: Sequence[Rung], found: Esti
 def _restless(rungs: Sequence[Rung], coarse: Array) -> Mask:
     noise = noise_level(sorted(rungs, key=lambda rung: rung.exponent), coarse)
     return noise.steady & (noise.level > QUANTISED * coarse)
+
+
+def _contradicted(rungs: Sequence[Rung], chosen: Estimate) -> Mask:
+    """Where the shortest step sees another slope than the one that was chosen, and sees it clearly: what longer ones
+    take for noise may be an oscillation, which is none over steps that are short enough."""
+    shortest = min(rungs, key=lambda rung: rung.exponent)
+    apart = np.abs(shortest.slopes.central - chosen.value)
+    return np.asarray((apart > DOUBT * (shortest.slopes.bar + chosen.bar)) & ~shortest.unchanged)
 
 
 def _rung(field: Field, displacements: Array, exponent: int) -> Rung:
