@@ -67,7 +67,9 @@ def refine(field: Field, displacements: Array, look: Rung, goal: Goal) -> Estima
             curved = np.where(missed & ~(parts.noise >= parts.truncation), bar, 0.0)[rows].max(axis=1)
             climbing = noisy > curved
         question = Question(field, displacements, goal)
-        _walk(question, look, rows[climbing], (CLIMB + DESCENT[2:] + FURTHER, field.between, DESCENT[:2], FAR_DESCENT), result)
+        # Nor is what looks like noise believed to be some, before a short step has seen it too.
+        up = (CLIMB + DESCENT[2:] + FURTHER, field.between, DESCENT[:2], FAR_DESCENT)
+        _walk(question, look, rows[climbing], up, result)
         _walk(question, look, rows[~climbing], (DESCENT + CLIMB + FURTHER, field.between, FAR_DESCENT), result)
         if field.smoothed:
             _smooth_out(field, displacements, goal, result)
