@@ -7,6 +7,7 @@ the function does not bend like a kink, the ladder of steps has nothing to add. 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -119,18 +120,22 @@ def glance_at(field: Field, up: Array, down: Array, middle: Array, strictness: S
 
 @np.errstate(invalid="ignore", over="ignore")
 def glance_sums(
-    program: Program, cotangent: Array, displacements: Array, strictness: Strictness
+    program: Program, cotangent: Array, displacements: Array, strictness: Strictness, floor: Array
 ) -> list[tuple[Glance, bool]]:
     """The same for the sums over each output leaf, along each displacement (k, N); and whether any output, by itself,
-    bends so much that there may be a kink."""
+    bends so much that there may be a kink. `floor` is that of the sums: see `floor_of_sums`."""
     up, down, middle = sample_around(ground_of(program), displacements)
-    floor = FLOOR_FACTOR * floor_by_leaf(program, cotangent)
     seen = []
     for k in range(len(displacements)):
         sums = [_sum(program, one, (up[k], down[k], middle), cotangent) for one in program.outputs]
-        slopes, bends = np.array([[one.slope for one in sums]]), np.abs([[one.bend for one in sums]])
+        slopes, bends = np.array([[one.slope for one in sums]]), np.array([[abs(one.bend) for one in sums]])
         seen.append((Glance(slopes, bends, floor, strictness), any(one.suspicious for one in sums)))
     return seen
+
+
+def floor_of_sums(program: Program, cotangent: Array) -> Array:
+    """What rounding alone may add to the slope of each sum."""
+    return FLOOR_FACTOR * floor_by_leaf(program, cotangent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,9 +158,9 @@ def _sum(program: Program, output: Leaf, values: tuple[Array, Array, Array], cot
         bend += dot(bent, weights[some])
         square += dot(rise, rise)
         tops.append((some, largest(bent)))
-    if not (np.isfinite(slope) and np.isfinite(bend) and 1e-200 < square < np.inf):
+    if not (math.isfinite(slope) and math.isfinite(bend) and 1e-200 < square < math.inf):
         return _sum_of_any(program, output, _risen(up, down, middle), weights)
-    typical = float(np.sqrt(square / output.size))
+    typical = math.sqrt(square / output.size)
     looked = [some for some, top in tops if not top <= SUSPICIOUS * typical]
     suspicious = any(
         _suspicious(*_risen(up[some], down[some], middle[some]), _floor(program, output, some), typical)
