@@ -103,7 +103,9 @@ def first_of_largest(values: Array) -> int:
 
 def is_multiple(values: Array, of: Array, factor: float) -> bool:
     """Whether each of the values is so many times the other, to the last digit."""
-    return all(np.array_equal(values[some], factor * of[some]) for some in pieces(values.size))
+    if values.size <= PIECE:
+        return bool((values == factor * of).all())
+    return all((values[some] == factor * of[some]).all() for some in pieces(values.size))
 
 
 def farthest(first: Array, second: Array) -> float:

@@ -59,8 +59,6 @@ def loudness(program: Program) -> Loudness:
 
 def combination(count: int, generator: np.random.Generator) -> Array:
     """Coefficients of different size and sign, in a random order that repeats; the first is negative, and large."""
-    if count == 1:
-        return np.asarray(SIGNS[:1] * SIZES[-1])
     drawn = SIGNS * SIZES[-1]
     drawn[1:] *= generator.permuted(SIZES[:-1]) / SIZES[-1]
     return np.asarray(drawn[np.arange(count) % drawn.size])

@@ -225,8 +225,7 @@ def _outcome(task: Task, probe: Probe, analytic: dict[str, Sums], looked: _Glanc
     size = _size(analytic)
     roundoff = form_of(task.program).roundoff
     rows = []
-    for i, leaf in enumerate(task.program.inputs):
-        seen = looked.by_input[i]
+    for i, (leaf, seen) in enumerate(zip(task.program.inputs, looked.by_input, strict=True)):
         if seen is None:
             nothing = np.zeros((1, len(task.program.outputs)))
             rows.append(Estimate.smooth(nothing, nothing))

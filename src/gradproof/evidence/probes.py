@@ -135,7 +135,7 @@ def _pair(task: Task, mode: str, outcomes: Sequence[Outcome], gaps: Sequence[Arr
         )
         for one, apart in zip(outcomes, gaps, strict=True)
     ]
-    analytic, numeric, spread, bar, rounding, size, gap = np.array(numbers).T
+    analytic, numeric, spread, bar, rounding, size, gap = np.array(numbers).reshape(-1, 7).T
     tolerance = granted(task, size, input_leaf)
     slack = bar + rounding
     excess = np.abs(gap) - slack

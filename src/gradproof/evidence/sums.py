@@ -21,6 +21,8 @@ from gradproof.reference.stencil import SHORT
 from gradproof.result import Finding
 from gradproof.sizes import size_of
 
+# What a combination begins with.
+FIRST = np.array([-64.0])
 # Fewer rows than this are run alone: before a batch is believed, one of its rows is run by itself as well.
 SEVERAL = 4
 
@@ -95,7 +97,8 @@ def pulls(task: Task, drawn: list[Probe]) -> Pulled:
     loud, quiet = loudness(program).loud, loudness(program).quiet
     pairs = [(probe, o, output) for probe in drawn for o, output in enumerate(program.outputs)]
     # All of the other sign: what the probes have in common is seen with both. The first, and largest, is 4.
-    weights = (np.abs(combination(len(pairs), task.generator)) * (quiet / 16)).tolist()
+    signs = combination(len(pairs), task.generator) if len(pairs) > 1 else FIRST
+    weights = (np.abs(signs) * (quiet / 16)).tolist()
     linear = [_mixed(program.value.size, pairs, weights)] if "linear" in task.contracts else []
     gradients = _each(task, program.pull, chain(_loud(pairs, loud), linear), len(pairs) + len(linear))
     sums = {id(probe): _empty(task) for probe in drawn}
