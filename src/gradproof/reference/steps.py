@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradproof import precision
-from gradproof.norms import PIECE, all_finite, pieces, rms
+from gradproof.norms import PIECE, all_finite, dot, pieces, rms
 from gradproof.program import Array, Indices, Leaf, Program
 
 Bits = NDArray[np.int64]
@@ -85,8 +85,9 @@ def _powers(point: Array, inputs: tuple[Leaf, ...], shift: int) -> Array:
     """2**shift times the scales. Works on the exponent bits of the numbers themselves, since at a million coordinates
     logarithms would cost more than the function under test."""
     values = _moduli(point, inputs)
-    middles = [_middle(values[leaf.span]) for leaf in inputs]
-    if not all_finite(values):
+    squares = [dot(own, own) for own in (values[leaf.span] for leaf in inputs)]
+    middles = [_middle(values[leaf.span], square) for leaf, square in zip(inputs, squares, strict=True)]
+    if not (math.isfinite(sum(squares)) or all_finite(values)):
         typical = np.repeat([math.ldexp(1.0, middle - EXPONENT_BIAS) for middle in middles], [x.size for x in inputs])
         values = np.where(np.isfinite(values), values, typical)
     result = np.empty(point.shape)
@@ -113,9 +114,9 @@ def _moduli(point: Array, inputs: tuple[Leaf, ...]) -> Array:
     return values
 
 
-def _middle(values: Array) -> int:
-    """The exponent of a typical size."""
-    typical = rms(values)
+def _middle(values: Array, square: float) -> int:
+    """The exponent of a typical size; `square` is the sum of squares."""
+    typical = math.sqrt(square / values.size) if 1e-200 < square < math.inf else rms(values)
     if typical < SMALLEST:  # all zero: no scale to be had, so one
         typical = 1.0
     return math.frexp(typical)[1] - 1 + EXPONENT_BIAS
@@ -136,7 +137,7 @@ def _power(bits: Bits, middle: int | Bits, shift: int, into: Bits) -> None:
 def signed(generator: np.random.Generator, size: int) -> Array:
     """Signed magnitudes in [0.5, 1.5]: never near zero, practically never equal, so that no errors cancel."""
     if size > PERIODS[-1]:
-        drawn, result = signed(generator, int(generator.choice(PERIODS))), np.empty(size)
+        drawn, result = signed(generator, PERIODS[int(generator.integers(len(PERIODS)))]), np.empty(size)
         for first in range(0, size, drawn.size):
             part = result[first : first + drawn.size]
             part[:] = drawn[: part.size]
