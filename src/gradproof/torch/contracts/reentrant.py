@@ -17,9 +17,11 @@ WORDS = "Backward is not reentrant, i.e., the same grad_output gives different g
 
 def check_repeatable(subject: Subject) -> tuple[Finding, ...]:
     """Again, the random state running on: each seam call of a program would begin with the same one."""
-    # It may be a call in between that made the difference; and what alternates is the same every other time.
-    if not (subject.calls_between or _judged(subject, subject.gradients, subject.second)):
-        return ()
+    if not subject.calls_between:
+        found = _judged(subject, subject.gradients, subject.second)
+        if subject.written or not found:
+            return found
+    # It may be the call in between that made the difference; and what alternates is the same every other time.
     return _judged(subject, subject.second, subject.third)
 
 
