@@ -36,15 +36,14 @@ SURELY_FINITE = 1e3
 UNDERFLOW = float(np.finfo(np.float64).tiny)
 
 
-def tolerance_for(settings: Settings, program: Program, reference: Program) -> Tolerance:
-    """For derivatives of the program against differences of the reference."""
-    found = tolerance_of_rule(settings, program)
+def tolerance_for(rule: Tolerance, settings: Settings, program: Program, reference: Program) -> Tolerance:
+    """For derivatives of the program against differences of the reference; `rule` is what `tolerance_of_rule` says."""
     coarsest = precision.form_of(program)
     if settings.tolerance is None and coarsest is precision.SINGLE is precision.form_of(reference):
         root = float(np.sqrt(coarsest.roundoff))
-        relative = max(found.relative, DIFFERENCES * root)
-        return Tolerance(relative=relative, absolute=found.absolute, block=OF_BLOCK * root)
-    return found
+        relative = max(rule.relative, DIFFERENCES * root)
+        return Tolerance(relative=relative, absolute=rule.absolute, block=OF_BLOCK * root)
+    return rule
 
 
 def tolerance_of_rule(settings: Settings, program: Program) -> Tolerance:
@@ -70,6 +69,11 @@ def entry_tolerance(numeric: Array, scale: float | Array, tolerance: Tolerance) 
     if tolerance.absolute:
         result += tolerance.absolute
     return result
+
+
+def tolerance_of_zero(scale: Array, tolerance: Tolerance) -> Array:
+    """The same for entries that are zero in blocks of these scales."""
+    return np.asarray(np.minimum(tolerance.of_block * scale, tolerance.ceiling) + tolerance.absolute)
 
 
 def tolerance_of_one(numeric: float, scale: float, tolerance: Tolerance) -> float:

@@ -118,9 +118,9 @@ def _judged_in_both(task: Task, settings: Settings, note: tuple[str, ...], own: 
     """Below double precision: the rule in float64, then its own numbers, which count where they differ from those."""
     from gradproof.diagnose.findings import explained, only_in, only_rounding
 
-    tolerance = tolerance_for(settings, task.reference, task.reference)
     repeats = task.repeats.of(task.reference)  # what a narrow format rounds away may be a doubt here
     linear = tolerance_of_rule(settings, task.reference)
+    tolerance = tolerance_for(linear, settings, task.reference, task.reference)
     wide = replace(task, program=task.reference, tolerance=tolerance, linear=linear, repeats=repeats, role="copy")
     rule = _judged(wide, settings, note, lambda _: Kept())
     form = form_of(task.program)

@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from math import prod
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,7 @@ Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 ComplexArray = NDArray[np.complex128]
+Number = TypeVar("Number", bound=np.generic)
 
 
 @dataclass(frozen=True)
@@ -291,7 +292,7 @@ def leaf_at(leaves: Sequence[Leaf], coordinate: int) -> Leaf:
     raise IndexError(f"no leaf holds coordinate {coordinate}")
 
 
-def read_only(array: Array) -> Array:
+def read_only(array: NDArray[Number]) -> NDArray[Number]:
     """The same numbers, safe to hand out."""
     view = array.view()
     view.flags.writeable = False

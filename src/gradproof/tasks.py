@@ -25,14 +25,14 @@ def task_of(
     generator: np.random.Generator,
 ) -> Task:
     steps = coordinate_steps(reference) if settings.step is None else fixed_steps(reference, settings.step)
-    limits = limits_of(program, settings.bounds)
+    limits, rule = limits_of(program, settings.bounds), tolerance_of_rule(settings, program)
     steps = steps if limits is None else limits.shortened(steps)
     return Task(
         program,
         reference,
         settings.modes or tuple(mode for mode in MODES if mode in offers_of(program).modes),
-        tolerance_for(settings, program, reference),
-        tolerance_of_rule(settings, program),
+        tolerance_for(rule, settings, program, reference),
+        rule,
         order,
         generator,
         steps,

@@ -23,4 +23,6 @@ _LOUDNESS = {verdict: rank for rank, verdict in enumerate(Verdict)}
 
 
 def worst_of(verdicts: Sequence[Verdict]) -> Verdict:
-    return max(verdicts, key=_LOUDNESS.__getitem__, default=Verdict.RIGHT)
+    if all(verdict is Verdict.RIGHT for verdict in verdicts):  # mostly, and to look up an enum takes longer
+        return Verdict.RIGHT
+    return max(verdicts, key=_LOUDNESS.__getitem__)

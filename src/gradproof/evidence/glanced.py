@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gradproof.agreement import entry_tolerance
+from gradproof.agreement import entry_tolerance, tolerance_of_zero
 from gradproof.evidence.gathered import Task
 from gradproof.evidence.scales import unimportant_changes
 from gradproof.precision import form_of
@@ -76,8 +76,16 @@ class Glanced(ABC):
 def enough(task: Task, slope: Array, length: Array, scale: Array) -> Array:
     """The bar that is narrow enough, as a change over the displacement: half of the tolerance; in a block that claims
     to be zero, what is unimportant."""
-    granted = entry_tolerance(slope / length, scale, task.tolerance)
-    granted *= 0.5 * length
+    return _half(task, entry_tolerance(slope / length, scale, task.tolerance), length, scale)
+
+
+def enough_of_zero(task: Task, length: Array, scale: Array) -> Array:
+    """The same for derivatives that are zero."""
+    return _half(task, tolerance_of_zero(scale, task.tolerance), length, scale)
+
+
+def _half(task: Task, granted: Array, length: Array, scale: Array) -> Array:
+    granted = 0.5 * length * granted
     if scale.all():
         return granted
     return np.where(scale > 0, granted, np.maximum(granted, unimportant_changes(task, length)))

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
 
 from gradproof.precision import DOUBLE, of
-from gradproof.program import Array, Indices, Leaf, Mask
+from gradproof.program import Array, Indices, Leaf, Mask, read_only
 from gradproof.reference.steps import finely_signed
 
 # The coordinates of a group: more would make no check quicker, and let a small kink hide among them. A leaf has two
@@ -34,6 +35,7 @@ class Groups:
     spans: Sequence[slice]
     of: Indices
     linear: Sequence[bool]  # of each leaf: whether the program should be linear in it
+    crowds: Array  # how many times as large as usual each group is, (groups,); at least one
 
     @property
     def count(self) -> int:
@@ -44,8 +46,13 @@ class Groups:
         not fill the memory, which is mostly all of them."""
         size = self.of.size
         many = max(1, NUMBERS // max(size, 1))
-        order = np.argsort(self.of, kind="stable") if many < self.count else np.arange(size)
-        starts = np.searchsorted(self.of[order], np.arange(0, self.count, many)) if many < self.count else [0]
+        if many >= self.count:
+            rows = np.zeros((self.count, size))
+            rows[self.of, np.arange(size)] = amounts
+            yield rows
+            return
+        order = np.argsort(self.of, kind="stable")
+        starts = np.searchsorted(self.of[order], np.arange(0, self.count, many))
         for first, (start, stop) in zip(range(0, self.count, many), pairwise((*starts, size)), strict=True):
             rows, some = np.zeros((min(many, self.count - first), size)), order[start:stop]
             rows[self.of[some] - first, some] = amounts[some]
@@ -77,11 +84,6 @@ class Groups:
         """Of each group, whether the program should be linear in it, (groups,)."""
         return np.repeat(np.array(self.linear, dtype=bool), [span.stop - span.start for span in self.spans])
 
-    def crowds(self) -> Array:
-        """How many times as large as usual each group is, (groups,); at least one."""
-        sizes = np.bincount(self.of, minlength=self.count)
-        return np.asarray(np.maximum(sizes / MEMBERS, 1.0))
-
     def norms(self, amounts: Array) -> Array:
         """The root of the sum of squares of each group, (groups,)."""
         return np.sqrt(np.bincount(self.of, amounts**2, self.count))
@@ -94,7 +96,8 @@ class Groups:
         return drawn
 
 
-def groups_of(leaves: Sequence[Leaf], linear: int = LINEAR) -> Groups:
+@lru_cache(maxsize=8)  # a check asks more than once, and the next one often has the same arguments
+def groups_of(leaves: tuple[Leaf, ...], linear: int = LINEAR) -> Groups:
     """In leaves where the program should be linear, up to so many together. Nobody trusts that: see `together`."""
     groups, spans, count = np.empty(leaves[-1].stop, dtype=np.intp), [], 0
     straight = [linear > MEMBERS and is_linear(leaf) for leaf in leaves]
@@ -104,7 +107,8 @@ def groups_of(leaves: Sequence[Leaf], linear: int = LINEAR) -> Groups:
         groups[leaf.span] = count + np.arange(leaf.size) % max(own, 1)
         spans.append(slice(count, count + own))
         count += own
-    return Groups(leaves, spans, groups, straight)
+    sizes = np.bincount(groups, minlength=count)
+    return Groups(leaves, spans, read_only(groups), straight, read_only(np.maximum(sizes / MEMBERS, 1.0)))
 
 
 def is_linear(leaf: Leaf) -> bool:

@@ -65,6 +65,8 @@ def gather(task: Task, evidence: Evidence) -> Gathered:
 def _ties(task: Task, evidence: Evidence) -> tuple[Finding, ...]:
     """Entries at a kink that were looked at one by one, and belong to the same output."""
     kinked = [look for look in evidence.looks if look.kind is Kind.KINK]
+    if not kinked:
+        return ()
     rows = sorted({look.row for look in kinked if look.mode == kinked[0].mode})
     found: dict[str, list[tuple[Tie, Array]]] = {}
     for row in rows:

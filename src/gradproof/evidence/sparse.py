@@ -17,7 +17,7 @@ from gradproof.evidence.blame import NOBODY, Group, blamed
 from gradproof.evidence.colouring import Grouping
 from gradproof.evidence.entries import entry_of
 from gradproof.evidence.gathered import Gathered, Task, weakest
-from gradproof.evidence.glanced import enough
+from gradproof.evidence.glanced import enough, enough_of_zero
 from gradproof.evidence.lengths import group_lengths
 from gradproof.evidence.lines import grossly_off, lines_of_stored, own_scale
 from gradproof.evidence.named import Blamed, Court, Suspects
@@ -153,7 +153,7 @@ class _Moved:
         bar, apart = seen.bar(size), np.abs(self._expected - seen.slope[0])
         rest = apart + seen.floor
         agreed = seen.agrees(self._expected[None], size)[0] & (bar[0] <= enough(task, seen.slope[0], length, scale))
-        agreed &= rest <= enough(task, np.zeros_like(rest), np.full(1, self._shortest), scale)
+        agreed &= rest <= enough_of_zero(task, np.full(1, self._shortest), scale)
         # A value that is not finite is reported on its own.
         agreed |= ~np.isfinite(task.program.value)
         numbers.put(self._entries, Estimate.smooth(seen.slope, bar).of_outputs(self._owners), self._own_lengths)

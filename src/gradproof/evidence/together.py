@@ -17,7 +17,7 @@ import numpy as np
 
 from gradproof.evidence.alone import glance_at_columns
 from gradproof.evidence.gathered import Task, distinct
-from gradproof.evidence.glanced import NONE, Glanced, enough, strictness_of
+from gradproof.evidence.glanced import NONE, Glanced, enough_of_zero, strictness_of
 from gradproof.evidence.groups import MEMBERS, Groups, groups_of
 from gradproof.evidence.lengths import better_lengths, drawn_lengths
 from gradproof.evidence.scales import block_scales
@@ -171,7 +171,7 @@ def hold(task: Task, field: Field, moves: Moves, claims: Sequence[Array], scales
     scale = moves.of(scale)
     size = np.maximum(np.abs(seen.slope), scale * moves.of(groups.norms(lengths))[:, None])
     # That of a usual group: no entry is to be overlooked in a larger one.
-    size /= np.sqrt(moves.of(groups.crowds()))[:, None]
+    size /= np.sqrt(moves.of(groups.crowds))[:, None]
     beyond = [seen.slope - claimed for claimed in claims]
     apart = np.abs(beyond[0])
     for other in beyond[1:]:
@@ -182,7 +182,7 @@ def hold(task: Task, field: Field, moves: Moves, claims: Sequence[Array], scales
     agreed &= seen.bend <= SUSPICIOUS * size + BENT_BY_ROUNDING * floor
     unseen = apart + seen.floor
     least = moves.of(groups.least(lengths))[:, None]
-    granted = enough(task, np.zeros(unseen.shape), least, scale)
+    granted = enough_of_zero(task, least, scale)
     narrow = seen.strictness.agree * scale * least + unseen <= granted
     if not narrow.all():
         # Large entries beside a tolerance that is not: what counts is how closely they do agree, not how they have to.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -26,40 +26,49 @@ class Layout:
     dtypes: tuple[torch.dtype, ...]
     devices: tuple[torch.device, ...]
 
+    # Derived, and asked for all the time: the number of coordinates, the rounding of the coarsest leaf, and for each
+    # leaf whether its tensors are what coordinates are on this side.
+    size: int = field(init=False)
+    roundoff: float = field(init=False)
+    here: tuple[bool, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        here = [
+            dtype is torch.float64 and device.type == "cpu"
+            for dtype, device in zip(self.dtypes, self.devices, strict=True)
+        ]
+        object.__setattr__(self, "size", self.leaves[-1].stop if self.leaves else 0)
+        object.__setattr__(self, "roundoff", precision.coarsest(self.leaves).roundoff)
+        object.__setattr__(self, "here", tuple(here))
+
     @classmethod
     def of(cls, named: Sequence[tuple[str, torch.Tensor]]) -> Layout:
-        return cls(
-            leaves([(path, tensor.shape, dtype_name(tensor.dtype)) for path, tensor in named]),
-            tuple([tensor.dtype for _, tensor in named]),
-            tuple([tensor.device for _, tensor in named]),
-        )
-
-    @property
-    def size(self) -> int:
-        return self.leaves[-1].stop if self.leaves else 0
-
-    @property
-    def roundoff(self) -> float:
-        """That of the coarsest leaf."""
-        return precision.coarsest(self.leaves).roundoff
+        return _laid_out(tuple([(path, tensor.shape, tensor.dtype, tensor.device) for path, tensor in named]))
 
     def tensors(self, rows: Array) -> list[torch.Tensor]:
         """(..., size) -> for each leaf a fresh contiguous tensor (..., *shape): one copy, which also converts."""
         ahead = rows.shape[:-1]
-        return [
-            _made(rows[..., leaf.span], (*ahead, *leaf.shape), dtype, device)
-            for leaf, dtype, device in zip(self.leaves, self.dtypes, self.devices, strict=True)
-        ]
+        return [self._made(i, rows[..., leaf.span], (*ahead, *leaf.shape)) for i, leaf in enumerate(self.leaves)]
 
     def adopted(self, rows: Array) -> list[torch.Tensor]:
         """The same without a copy where the rows can serve as they are: they are given away by whoever calls."""
         ahead = rows.shape[:-1]
         return [
             torch.from_numpy(rows[..., leaf.span].reshape((*ahead, *leaf.shape)))
-            if _as_here(dtype, device)
-            else _made(rows[..., leaf.span], (*ahead, *leaf.shape), dtype, device)
-            for leaf, dtype, device in zip(self.leaves, self.dtypes, self.devices, strict=True)
+            if self.here[i]
+            else self._made(i, rows[..., leaf.span], (*ahead, *leaf.shape))
+            for i, leaf in enumerate(self.leaves)
         ]
+
+    def _made(self, i: int, part: Array, shape: tuple[int, ...]) -> torch.Tensor:
+        """Of one leaf: a fresh, contiguous tensor of these coordinates, in memory that torch has aligned: how a sum
+        rounds may depend on that."""
+        if self.here[i]:
+            return torch.from_numpy(part.reshape(shape)).clone(memory_format=torch.contiguous_format)
+        tensor = torch.empty(shape, dtype=self.dtypes[i], device=self.devices[i])
+        flat = torch.view_as_real(tensor) if tensor.dtype.is_complex else tensor
+        flat.view(part.shape).copy_(torch.from_numpy(part))
+        return tensor
 
     def write(self, tensors: Sequence[torch.Tensor | None], into: Array) -> None:
         """For each leaf (..., *shape), or None for zeros -> (..., size), always a copy: fn may own what it returned."""
@@ -74,20 +83,13 @@ class Layout:
         return result
 
 
-def _as_here(dtype: torch.dtype, device: torch.device) -> bool:
-    """Whether such a tensor is what coordinates are on this side."""
-    return dtype is torch.float64 and device.type == "cpu"
-
-
-def _made(part: Array, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> torch.Tensor:
-    """A fresh, contiguous tensor of these coordinates, in memory that torch has aligned: how a sum rounds may depend on
-    that."""
-    if _as_here(dtype, device):
-        return torch.from_numpy(part.reshape(shape)).clone(memory_format=torch.contiguous_format)
-    tensor = torch.empty(shape, dtype=dtype, device=device)
-    flat = torch.view_as_real(tensor) if dtype.is_complex else tensor
-    flat.view(part.shape).copy_(torch.from_numpy(part))
-    return tensor
+@functools.lru_cache(maxsize=256)  # most calls have arguments like those of the one before
+def _laid_out(described: tuple[tuple[str, torch.Size, torch.dtype, torch.device], ...]) -> Layout:
+    return Layout(
+        leaves([(path, shape, dtype_name(dtype)) for path, shape, dtype, _ in described]),
+        tuple(dtype for _, _, dtype, _ in described),
+        tuple(device for *_, device in described),
+    )
 
 
 @functools.cache
@@ -150,7 +152,7 @@ def equal(one: torch.Tensor, other: torch.Tensor) -> bool:
 
 
 def _is_plain(tensor: torch.Tensor) -> bool:
-    return is_strided(tensor) and _as_here(tensor.dtype, tensor.device)
+    return is_strided(tensor) and tensor.dtype is torch.float64 and tensor.device.type == "cpu"
 
 
 def rows_of(array: Array, width: int) -> Array:
