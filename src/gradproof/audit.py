@@ -28,9 +28,15 @@ def survivors(comparison: Comparison) -> tuple[str, ...]:
 
 
 def _telling(comparison: Comparison) -> bool:
-    """Where an entry is a hundred times its slack, every mutant moves it beyond. In most blocks the largest is."""
+    """Where an entry is a hundred times its slack, every mutant moves it beyond. In most blocks the largest is, and so
+    are most sums."""
     top = comparison.strongest
-    return top is not None and abs(top.analytic) * 0.01 > top.tolerance + top.bar + abs(top.analytic - top.numeric)
+    if top is not None:
+        return abs(top.analytic) * 0.01 > top.tolerance + top.bar + abs(top.analytic - top.numeric)
+    if comparison.scope != "probes" or comparison.spread is not None:
+        return False
+    slack = comparison.tolerance + comparison.bar + comparison.deviation
+    return bool((np.abs(comparison.analytic) * 0.01 > slack).any())
 
 
 def audit(comparisons: tuple[Comparison, ...]) -> tuple[Finding, ...]:

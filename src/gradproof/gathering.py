@@ -106,4 +106,4 @@ def _probed(task: Task, plan: Plan, settings: Settings) -> Gathered:
             findings += check_adjoint(task.program, modes(task, flat, sides), gathered.comparisons, task.tolerance)
         if "symmetric" in task.contracts and task.order > 1 and "reverse" in sides[0]:
             findings += check_symmetric_by_probes(task.program, task.generator, task.tolerance)
-    return replace(gathered.with_findings(findings), repeated=repeated)
+    return replace(gathered, findings=findings + gathered.findings, repeated=repeated)

@@ -17,7 +17,7 @@ from gradproof.program import Array
 # Numbers that are looked at together: few enough for all that is made of them to stay in the cache.
 PIECE = 2**15
 # Numbers that BLAS adds up without threads (OpenBLAS: up to 10,000), in less than half the time of einsum.
-FEW = 2**13
+FEW = 10_000
 # Relative difference of numbers that are the same but for rounding.
 ALIKE = 2.0**-30
 
@@ -34,11 +34,14 @@ def pieces(size: int) -> Iterator[slice]:
 
 def all_finite(values: Array) -> bool:
     """Mostly so, which one sum shows."""
-    return math.isfinite(values.sum()) or bool(np.isfinite(values).all())
+    return math.isfinite(np.add.reduce(values, axis=None)) or bool(np.isfinite(values).all())
 
 
 def product_size(weights: Array, values: Array) -> float:
     """The root of the sum of squares of the products."""
+    if values.size <= PIECE:
+        terms = weights * values
+        return math.sqrt(dot(terms, terms))
     square = 0.0
     for some in pieces(values.size):
         terms = weights[some] * values[some]
@@ -56,14 +59,17 @@ class Weighed:
 
     @classmethod
     def of(cls, weights: Array, values: Array) -> Weighed:
+        if values.size <= PIECE:
+            terms = weights * values
+            return cls(float(np.add.reduce(terms)), math.sqrt(dot(terms, terms)), largest(values))
         total = square = top = 0.0
-        room = np.empty(min(PIECE, values.size))
+        room = np.empty(PIECE)
         for some in pieces(values.size):
             terms = np.multiply(weights[some], values[some], out=room[: some.stop - some.start])
-            total += float(np.sum(terms))
+            total += float(np.add.reduce(terms))
             square += dot(terms, terms)
             top = float(np.maximum(top, largest(values[some])))  # NaN stays
-        return cls(total, float(np.sqrt(square)), top)
+        return cls(total, math.sqrt(square), top)
 
 
 def rows_dot(rows: Array, others: Array) -> Array:
@@ -84,7 +90,8 @@ def rows_weighed(rows: Array, weights: Array) -> Array:
 
 def largest(values: Array) -> float:
     """The largest absolute value, without a copy; 0 when there are none."""
-    return max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
+    highest, lowest = (one.reduce(values, axis=None, initial=0.0) for one in (np.maximum, np.minimum))
+    return max(float(highest), -float(lowest))
 
 
 def first_of_largest(values: Array) -> int:
@@ -92,6 +99,13 @@ def first_of_largest(values: Array) -> int:
     names the same one."""
     top = float(np.nanmax(values))
     return int(np.argmax(values >= top - ALIKE * abs(top)))
+
+
+def is_multiple(values: Array, of: Array, factor: float) -> bool:
+    """Whether each of the values is so many times the other, to the last digit."""
+    if values.size <= PIECE:
+        return bool((values == factor * of).all())
+    return all((values[some] == factor * of[some]).all() for some in pieces(values.size))
 
 
 def farthest(first: Array, second: Array) -> float:

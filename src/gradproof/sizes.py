@@ -10,7 +10,7 @@ import numpy as np
 
 from gradproof.norms import rms
 from gradproof.precision import form_of
-from gradproof.program import Array, Leaf, Program
+from gradproof.program import Array, Indices, Leaf, Program
 
 # Numbers up to so many roundings of their terms are nothing but those.
 ROUNDINGS = 64.0
@@ -41,9 +41,9 @@ def sizes_of(program: Program) -> Array:
     return result
 
 
-def sizes_in(program: Program, output: Leaf, some: slice) -> Array:
+def sizes_in(program: Program, output: Leaf, some: slice | Indices) -> Array:
     """Of some numbers of one output."""
-    own = np.abs(program.value[output.span][some])
+    own: Array = np.abs(program.value[output.span][some])
     found = terms_of(program)
     if found:
         terms = found[program.outputs.index(output)]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from gradproof.picture import SIDE, HeatMap, heat_map, in_tolerances, sparse_map
 from gradproof.program import Array, Indices
+
+EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -65,6 +68,5 @@ class Table:
 
 def vanishes(numbers: Array, bar: Array) -> bool:
     """Whether all are zero within their bars, but for what is rounding beside the widest of those."""
-    widest = float(np.max(bar, initial=0.0))
-    least = widest * float(np.finfo(np.float64).eps)
-    return bool(np.isfinite(widest)) and not bool((np.abs(numbers) > np.maximum(bar, least)).any())
+    widest = float(np.maximum.reduce(bar, axis=None, initial=0.0))
+    return math.isfinite(widest) and not bool((np.abs(numbers) > np.maximum(bar, widest * EPS)).any())

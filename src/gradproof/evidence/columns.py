@@ -122,6 +122,8 @@ def reason_of(task: Task, kinds: Iterable[Kind]) -> str:
 
 def with_looks(task: Task, comparison: Comparison, looks: list[Look]) -> Comparison:
     """The comparison of a pair of leaves, and what single entries of it add to the verdict."""
+    if not looks and comparison.verdict is Verdict.RIGHT:
+        return comparison
     own = [one for one in looks if (one.mode, one.output, one.input) == _key(comparison)]
     for verdict in (Verdict.WRONG, Verdict.UNDECIDED):
         told = [one for one in own if one.verdict is verdict]

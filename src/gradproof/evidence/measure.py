@@ -14,14 +14,14 @@ from gradproof.evidence.gathered import Task
 from gradproof.evidence.nans import tainted
 from gradproof.evidence.scales import granted, negligible_change
 from gradproof.evidence.sums import Probe, Sums, part, sums_of
-from gradproof.norms import all_finite, dot, rms
+from gradproof.norms import all_finite, dot, pieces, rms
 from gradproof.precision import form_of
 from gradproof.program import Array, Leaf, Mask
 from gradproof.reference.estimate import Estimate, Goal, Kind
-from gradproof.reference.field import by_leaf, floor_by_leaf
-from gradproof.reference.glance import CLOSER, PROBE, Glance, closer_glance, glance_sums
+from gradproof.reference.field import by_leaf
+from gradproof.reference.glance import CLOSER, PROBE, Glance, closer_glance, floor_of_sums, glance_sums
 from gradproof.reference.ladder import first_look, refine
-from gradproof.reference.stencil import FLOOR_FACTOR, SHORT
+from gradproof.reference.stencil import SHORT
 from gradproof.reference.steps import random_direction, signed
 from gradproof.verdict import Verdict
 
@@ -51,8 +51,9 @@ class Outcome:
     def smooth(self) -> bool:
         """Or at least as smooth as the way allows to see."""
         kinds = (Kind.SMOOTH, Kind.NEAR) if self.probe.way == "both" else (Kind.SMOOTH, Kind.NEAR, Kind.EDGE)
-        found = set(self.numeric.kind.ravel().tolist())
-        return found <= set(kinds) and bool(np.isfinite(self.numeric.bar).all())
+        if self.numeric.kind.any() and not set(self.numeric.kind.ravel().tolist()) <= set(kinds):
+            return False
+        return all_finite(self.numeric.bar)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +144,7 @@ def _nearer(task: Task, drawn: list[list[Probe]], analytic: list[list[dict[str, 
 def _resolved(task: Task, probes: list[Probe], analytic: list[dict[str, Sums]]) -> bool:
     """Whether probes that are `NEARER` still tell as much as they have to, by the rounding of the function."""
     for probe, sums in zip(probes, analytic, strict=True):
-        floor = FLOOR_FACTOR * floor_by_leaf(task.reference, probe.cotangent) / NEARER
+        floor = floor_of_sums(task.reference, probe.cotangent) / NEARER
         allowed = [granted(task, *one) for one in zip(_size(sums), task.program.inputs, strict=True)]
         if probe.way != "both" or (floor > np.array(allowed)).any():
             return False
@@ -176,42 +177,47 @@ class _Glances:
 def _glance(task: Task, probe: Probe, analytic: dict[str, Sums], most: float = 1.0) -> _Glances:
     """Over so much of its length at most."""
     found: list[Glance | None] = [None] * len(task.program.inputs)
-    moved = [(i, leaf) for i, leaf in enumerate(task.program.inputs) if probe.direction[leaf.span].any()]
-    strictness = PROBE.within(task.tolerance.finest)
+    moved = [(i, leaf) for i, leaf in enumerate(task.program.inputs) if _moves(probe.direction, leaf)]
+    strictness, floor = PROBE.within(task.tolerance.finest), floor_of_sums(task.reference, probe.cotangent)
     size = _size(analytic)
     batch = max(1, SHORT // (task.program.point.size + task.program.value.size))
     suspicious = False
     for first in range(0, len(moved), batch):
         some = moved[first : first + batch]
-        shares = [min(_share(task, probe, leaf, size[i]), most) for i, leaf in some]
-        rows = np.concatenate([part(probe.direction, leaf) for _, leaf in some])
-        if min(shares) < 1.0:
-            rows *= np.array(shares)[:, None]
-        seen = glance_sums(task.reference, probe.cotangent, rows, strictness)
+        shares = [min(_share(task, probe, leaf, size[i], floor), most) for i, leaf in some]
+        rows = [part(probe.direction, leaf) for _, leaf in some]
+        rows = [row if share == 1.0 else share * row for row, share in zip(rows, shares, strict=True)]
+        ways = rows[0] if len(rows) == 1 else np.concatenate(rows)
+        seen = glance_sums(task.reference, probe.cotangent, ways, strictness, floor)
         for (i, leaf), (glance, bends), share in zip(some, seen, shares, strict=True):
             found[i] = glance if share == 1.0 else glance.per(share, strictness.over(max(share, CLOSER)))
             suspicious |= probe.way == "both" and (bends or _may_hide(task, leaf))
     return _Glances(found, suspicious)
 
 
-def _share(task: Task, probe: Probe, leaf: Leaf, size: Array) -> float:
+def _moves(direction: Array, leaf: Leaf) -> bool:
+    """Mostly all of it does, or nothing."""
+    return leaf.size > 0 and bool(direction[leaf.start] != 0.0 or direction[leaf.span].any())
+
+
+def _share(task: Task, probe: Probe, leaf: Leaf, size: Array, floor: Array) -> float:
     """How much of the direction to go at first. The slope of a sum over n coordinates is a random walk, sqrt(n) times
     that along one of them, but it bends n times as much. So the step is shorter, as far as rounding lets it tell."""
     inputs, outputs = leaf.size, task.program.value.size
     if inputs < FEW_INPUTS * outputs or probe.way != "both" or form_of(task.reference) is not precision.DOUBLE:
         return 1.0
     bend = rms(probe.direction[leaf.span]) / (rms(task.program.point[leaf.span]) or 1.0) * math.sqrt(inputs / outputs)
-    floor, allowed = FLOOR_FACTOR * floor_by_leaf(task.reference, probe.cotangent), granted(task, size, leaf)
-    asked = allowed > 0.0
-    blurred = np.max((PROBE.agree * size + floor)[asked] / allowed[asked], initial=0.0)
-    return float(np.clip(np.exp2(np.ceil(np.log2(max(STRAIGHT / bend, blurred)))), CLOSER, 1.0))
+    known, allowed = (PROBE.agree * size + floor).tolist(), granted(task, size, leaf).tolist()
+    blurred = [one / most for one, most in zip(known, allowed, strict=True) if most > 0.0]
+    return float(2.0 ** math.ceil(math.log2(min(max(STRAIGHT / bend, CLOSER, *blurred), 1.0))))
 
 
 def _may_hide(task: Task, leaf: Leaf) -> bool:
     """Whether a kink may be lost in a sum: few outputs, and an input that is a round number."""
     if task.program.value.size > FEW_OUTPUTS:
         return False
-    return bool(((task.program.point[leaf.span].view(np.int64) & ROUND) == 0).any())
+    bits = task.program.point[leaf.span].view(np.int64)
+    return any(bool(((bits[some] & ROUND) == 0).any()) for some in pieces(leaf.size))
 
 
 def _outcome(task: Task, probe: Probe, analytic: dict[str, Sums], looked: _Glances) -> Outcome:
@@ -219,14 +225,14 @@ def _outcome(task: Task, probe: Probe, analytic: dict[str, Sums], looked: _Glanc
     size = _size(analytic)
     roundoff = form_of(task.program).roundoff
     rows = []
-    for i, leaf in enumerate(task.program.inputs):
-        seen = looked.by_input[i]
+    for i, (leaf, seen) in enumerate(zip(task.program.inputs, looked.by_input, strict=True)):
         if seen is None:
             nothing = np.zeros((1, len(task.program.outputs)))
             rows.append(Estimate.smooth(nothing, nothing))
         else:
-            totals = [sums.total[[i]] for sums in analytic.values()]
-            rows.append(_along(task, probe, leaf, seen, _Claimed(totals, size[[i]], granted(task, size[i], leaf))))
+            row = slice(i, i + 1)
+            claimed = _Claimed([sums.total[row] for sums in analytic.values()], size[row], granted(task, size[i], leaf))
+            rows.append(_along(task, probe, leaf, seen, claimed))
     return Outcome(probe, Estimate.stacked(rows), analytic, size, ROUNDING_FACTOR * roundoff * size)
 
 
@@ -241,17 +247,20 @@ class _Claimed:
 
     def met(self, seen: Glance) -> Mask:
         """By output leaf: where no mode leaves a doubt, of its number or of a bend."""
-        return np.asarray(np.logical_and.reduce([seen.agrees(total, self.size)[0] for total in self.totals]))
+        agreed = [seen.agrees(total, self.size)[0] for total in self.totals]
+        return agreed[0] if len(agreed) == 1 else np.asarray(np.logical_and.reduce(agreed))
 
 
 def _along(task: Task, probe: Probe, leaf: Leaf, seen: Glance, claimed: _Claimed) -> Estimate:
     """A glance; a closer one where that leaves a doubt; and then the ladder."""
     known, allowed = seen.bar(claimed.size), claimed.allowed
-    enough = [
-        max(allowed[o], negligible_change(task, (seen.slope[0, o], known[0, o]), claimed.size[0, o], output, leaf))
-        for o, output in enumerate(task.program.outputs)
-    ]
-    sure = (known[0] <= enough) & claimed.met(seen)
+    narrow = known[0] <= allowed
+    if not narrow.all():
+        narrow |= known[0] <= [
+            negligible_change(task, (seen.slope[0, o], known[0, o]), claimed.size[0, o], output, leaf)
+            for o, output in enumerate(task.program.outputs)
+        ]
+    sure = narrow & claimed.met(seen)
     if sure.all():
         return Estimate.smooth(seen.slope, known)
     # One that only bends has been the same function each time: its slope is what is claimed, to many digits.
@@ -273,5 +282,6 @@ def _along(task: Task, probe: Probe, leaf: Leaf, seen: Glance, claimed: _Claimed
 
 def _size(analytic: dict[str, Sums]) -> Array:
     """Of the sums in all modes."""
-    size = np.maximum.reduce([sums.size for sums in analytic.values()])
+    sizes = [sums.size for sums in analytic.values()]
+    size = sizes[0] if len(sizes) == 1 else np.maximum.reduce(sizes)
     return np.asarray(size if all_finite(size) else np.nan_to_num(size))

@@ -16,7 +16,7 @@ from gradproof.agreement import CLEAR
 from gradproof.evidence.bisect import Located, Suspect, locate
 from gradproof.evidence.columns import reason_of, with_looks
 from gradproof.evidence.gathered import Gathered, Task, weakest
-from gradproof.evidence.measure import Evidence
+from gradproof.evidence.measure import Evidence, Outcome
 from gradproof.evidence.scales import granted, lost, negligible_change, slight_change, swings, unimportant_of
 from gradproof.evidence.sums import Probe, part
 from gradproof.evidence.ties import OUTPUTS, Tie, check_ties
@@ -27,7 +27,7 @@ from gradproof.evidence.wording import (
     near_remark,
     stairs_remark,
 )
-from gradproof.norms import dot
+from gradproof.norms import all_finite, dot
 from gradproof.precision import DOUBLE, coarsest, form_of
 from gradproof.program import Array, Leaf, Spot
 from gradproof.reference.estimate import Estimate, Kind
@@ -49,8 +49,8 @@ NOT_SINGLED_OUT = "every entry that was looked at is within tolerance, but such 
 def gather(task: Task, evidence: Evidence) -> Gathered:
     """Judge every (mode, output, input) over all probes, and look for the entry where one disagrees."""
     pairs = [
-        _pair(task, mode, evidence, o, i)
-        for mode in evidence.modes
+        _pair(task, mode, evidence.outcomes, gaps, (i, o))
+        for mode, gaps in _gaps(evidence).items()
         for o in range(len(task.program.outputs))
         for i in range(len(task.program.inputs))
     ]
@@ -65,6 +65,8 @@ def gather(task: Task, evidence: Evidence) -> Gathered:
 def _ties(task: Task, evidence: Evidence) -> tuple[Finding, ...]:
     """Entries at a kink that were looked at one by one, and belong to the same output."""
     kinked = [look for look in evidence.looks if look.kind is Kind.KINK]
+    if not kinked:
+        return ()
     rows = sorted({look.row for look in kinked if look.mode == kinked[0].mode})
     found: dict[str, list[tuple[Tie, Array]]] = {}
     for row in rows:
@@ -114,20 +116,33 @@ class Pair:
     doubt: Doubt | None
 
 
-def _pair(task: Task, mode: str, evidence: Evidence, o: int, i: int) -> Pair:
+def _gaps(evidence: Evidence) -> dict[str, list[Array]]:
+    """How far the sides of every probe are apart, in each mode, (input leaf, output leaf)."""
     outcomes = evidence.outcomes
+    return {mode: [one.numeric.gap(one.analytic[mode].total) for one in outcomes] for mode in evidence.modes}
+
+
+def _pair(task: Task, mode: str, outcomes: Sequence[Outcome], gaps: Sequence[Array], where: tuple[int, int]) -> Pair:
+    i, o = where
     input_leaf = task.program.inputs[i]
-    analytic = np.array([outcome.analytic[mode].total[i, o] for outcome in outcomes])
-    numeric = np.array([outcome.numeric.value[i, o] for outcome in outcomes])
-    spread = np.array([outcome.numeric.spread[i, o] for outcome in outcomes])
-    bar = np.array([outcome.numeric.bar[i, o] for outcome in outcomes])
-    rounding = np.array([outcome.rounding[i, o] for outcome in outcomes])
-    size = np.array([outcome.size[i, o] for outcome in outcomes])
+    numbers = [
+        (
+            one.analytic[mode].total[where],
+            one.numeric.value[where],
+            one.numeric.spread[where],
+            one.numeric.bar[where],
+            one.rounding[where],
+            one.size[where],
+            apart[where],
+        )
+        for one, apart in zip(outcomes, gaps, strict=True)
+    ]
+    analytic, numeric, spread, bar, rounding, size, gap = np.array(numbers).reshape(-1, 7).T
     tolerance = granted(task, size, input_leaf)
-    gap = np.array([one.numeric.gap(one.analytic[mode].total)[i, o] for one in outcomes])
-    excess = np.abs(gap) - bar - rounding
-    table = Table(analytic, numeric, bar + rounding, tolerance, spread if spread.any() else None)
-    if np.isfinite(analytic).all() and not np.nanmax(excess, initial=0.0) > 0.0:
+    slack = bar + rounding
+    excess = np.abs(gap) - slack
+    table = Table(analytic, numeric, slack, tolerance, spread if spread.any() else None)
+    if all_finite(analytic) and not (excess > 0.0).any():
         return Pair(mode, o, i, table, None)
     if not numeric[excess > 0].any() and np.abs(gap).max() <= _lost(task, task.program.outputs[o], input_leaf):
         return Pair(mode, o, i, table, None)
@@ -137,7 +152,7 @@ def _pair(task: Task, mode: str, evidence: Evidence, o: int, i: int) -> Pair:
     doubt = Doubt(
         outcomes[worst].probe.shorter(share),
         share * float(gap[worst]),
-        share * float(bar[worst] + rounding[worst]),
+        share * float(slack[worst]),
         Kind(int(outcomes[worst].numeric.kind[i, o])),
         bool(np.isfinite(most)) and not excess[worst] <= most,
         float(np.nan_to_num(excess[worst] / max(tolerance[worst] + bar[worst], 1e-300), nan=np.inf)),
@@ -157,9 +172,11 @@ def _follow(task: Task, pairs: Sequence[Pair]) -> dict[Pair, Located]:
     """The entries behind the sums that differ. One wrong operation makes all wrong that comes before it in a network:
     the worst blocks of each mode are looked into, and those whose verdict depends on it."""
     followed: dict[Pair, Located] = {}
+    doubted = [(pair, pair.doubt) for pair in pairs if pair.doubt is not None]
+    if not doubted:
+        return followed
     told: Counter[str] = Counter()
     double = coarsest(task.reference.inputs) is DOUBLE
-    doubted = [(pair, pair.doubt) for pair in pairs if pair.doubt is not None]
     for pair, doubt in sorted(doubted, key=lambda both: -both[1].excess):
         if double and doubt.proof and told[pair.mode] >= FOLLOWED[task.detail]:
             continue
@@ -187,18 +204,8 @@ def _judged(task: Task, pair: Pair, located: Located | None, evidence: Evidence)
             # a narrow format are so long that a function may turn round within one.
             verdict, reason = Verdict.UNDECIDED, reason_of(task, rough)
     located = Located(()) if located is None else located
-    outcomes = evidence.outcomes
-    bars = np.array([outcome.numeric.bar[pair.i, pair.o] for outcome in outcomes])
-    sizes = [float(outcome.size[pair.i, pair.o]) for outcome in outcomes]
-    wide = [
-        k
-        for k in range(evidence.pieces)
-        if bars[k] > table.tolerance[k]
-        and bars[k] > negligible_change(task, (table.numeric[k], bars[k]), sizes[k], output_leaf, input_leaf)
-        and bars[k] > slight_change(task, sizes[k], output_leaf)
-    ]
-    if verdict is Verdict.RIGHT and wide and not all(_flat(task, outcomes[k].numeric, pair.i, pair.o) for k in wide):
-        kinds = [Kind(int(outcome.numeric.kind[pair.i, pair.o])) for outcome in outcomes]
+    if verdict is Verdict.RIGHT and _too_wide(task, pair, evidence):
+        kinds = [Kind(int(outcome.numeric.kind[pair.i, pair.o])) for outcome in evidence.outcomes]
         verdict, reason = Verdict.UNDECIDED, reason_of(task, kinds)
     return Comparison(
         order=task.order,
@@ -213,6 +220,22 @@ def _judged(task: Task, pair: Pair, located: Located | None, evidence: Evidence)
         entries=output_leaf.size * input_leaf.size,
         reason=reason,
     )
+
+
+def _too_wide(task: Task, pair: Pair, evidence: Evidence) -> bool:
+    """Whether a bar of the first probe leaves open what the sum is."""
+    i, o, table = pair.i, pair.o, pair.table
+    output, leaf = task.program.outputs[o], task.program.inputs[i]
+    for k, outcome in enumerate(evidence.outcomes[: evidence.pieces]):
+        bar, size = float(outcome.numeric.bar[i, o]), float(outcome.size[i, o])
+        if (
+            bar > table.tolerance[k]
+            and bar > negligible_change(task, (table.numeric[k], bar), size, output, leaf)
+            and bar > slight_change(task, size, output)
+            and not _flat(task, outcome.numeric, i, o)
+        ):
+            return True
+    return False
 
 
 def _flat(task: Task, numeric: Estimate, i: int, o: int) -> bool:
@@ -233,6 +256,8 @@ def _loosest(task: Task, granted: float) -> float:
 def _remarks(task: Task, evidence: Evidence) -> list[Finding]:
     """Kinks by their place; or, where none could be singled out, that there is one."""
     findings: list[Finding] = []
+    if not evidence.looks and evidence.fold is None and not any(one.numeric.kind.any() for one in evidence.outcomes):
+        return findings
     seen = {str(look.entry.place): look for look in evidence.looks}.values()
     for kind, remark in ((Kind.KINK, kink_remark), (Kind.STAIRS, stairs_remark), (Kind.NEAR, near_remark)):
         own = [look.entry for look in seen if look.kind is kind]
@@ -255,16 +280,16 @@ def _power(task: Task, evidence: Evidence, comparisons: tuple[Comparison, ...]) 
     """A single wrong entry e_ji contributes e_ji u_i w_j to the first probe, with |u_i| at least half of its step and
     |w_j| at least 0.5: what exceeds the slack is seen."""
     seen = []
-    for comparison in comparisons:
-        i = task.program.inputs.index(comparison.input)
-        o = task.program.outputs.index(comparison.output)
+    places = [(i, o) for o in range(len(task.program.outputs)) for i in range(len(task.program.inputs))]
+    shortest = [float(task.steps[leaf.span].min(initial=np.inf)) for leaf in task.program.inputs]
+    for comparison, (i, o) in zip(comparisons, places * len(evidence.modes), strict=True):
         # What is zero within its bar has no size that an error could be a share of.
         empty = not comparison.entries or not evidence.outcomes or comparison.vanishes
         if empty or comparison.verdict is not Verdict.RIGHT:
             continue
+        slack = DOUBTED * (comparison.bar + comparison.deviation)
         for k, outcome in enumerate(evidence.outcomes[: evidence.pieces]):
             top = float(outcome.analytic[comparison.mode].largest[i, o])
-            slack = DOUBTED * float(comparison.bar[k] + comparison.deviation[k])
-            error = slack / (0.25 * float(np.min(task.steps[comparison.input.span])))
+            error = float(slack[k]) / (0.25 * shortest[i])
             seen.append((max(error, task.tolerance.absolute + task.tolerance.relative * top), top))
     return weakest(seen, 0.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -13,13 +14,15 @@ from gradproof.contracts.linear import Combined, check_linear, combination, loud
 from gradproof.contracts.repeatable import check_repeated
 from gradproof.contracts.side import FORWARD, REVERSE
 from gradproof.evidence.gathered import Task, restricted
-from gradproof.norms import Weighed, largest, rms
+from gradproof.norms import Weighed, is_multiple, largest, rms
 from gradproof.program import Array, Leaf
 from gradproof.reference.rounding import FACTORS
 from gradproof.reference.stencil import SHORT
 from gradproof.result import Finding
 from gradproof.sizes import size_of
 
+# What a combination begins with.
+FIRST = np.array([-64.0])
 # Fewer rows than this are run alone: before a batch is believed, one of its rows is run by itself as well.
 SEVERAL = 4
 
@@ -65,7 +68,7 @@ class Sums:
         """What a probe leaves out does not count, not even where it is not finite. The derivatives are `loud` times
         what they should be, and their largest is that of `unit`."""
         found = Weighed.of(weights, derivatives)
-        if not np.isfinite(found.largest) and not weights.all():
+        if not math.isfinite(found.largest) and not weights.all():
             found = Weighed.of(weights, np.where(weights == 0, 0.0, derivatives))
         self.total[where] = found.total / loud
         self.size[where] = found.size / loud
@@ -91,37 +94,52 @@ def pulls(task: Task, drawn: list[Probe]) -> Pulled:
     """J^T w for every probe and output leaf, each summed up at once, so that memory stays a few vectors whatever the
     number of leaves; and the contract on the pulls. One combination of all cotangents rides along."""
     program = task.program
+    loud, quiet = loudness(program).loud, loudness(program).quiet
     pairs = [(probe, o, output) for probe in drawn for o, output in enumerate(program.outputs)]
     # All of the other sign: what the probes have in common is seen with both. The first, and largest, is 4.
-    weights = np.abs(combination(len(pairs), task.generator)) * (loudness(program).quiet / 16)
-    mixed = np.empty((1, program.value.size))
-    for weight, (probe, _, output) in zip(weights, pairs, strict=True):
-        if probe is drawn[0]:
-            np.multiply(probe.cotangent[output.span], weight, out=mixed[0, output.span])
-        else:
-            mixed[0, output.span] += weight * probe.cotangent[output.span]
-    linear = [mixed] if "linear" in task.contracts else []
-    gradients = _each(task, program.pull, chain(_loud(task, pairs), linear), len(pairs) + len(linear))
-    loud = loudness(program).loud
-    expected: Array | None = None
+    signs = combination(len(pairs), task.generator) if len(pairs) > 1 else FIRST
+    weights = (np.abs(signs) * (quiet / 16)).tolist()
+    linear = [_mixed(program.value.size, pairs, weights)] if "linear" in task.contracts else []
+    gradients = _each(task, program.pull, chain(_loud(pairs, loud), linear), len(pairs) + len(linear))
     sums = {id(probe): _empty(task) for probe in drawn}
-    for weight, (probe, o, _) in zip(weights, pairs, strict=True):
+    probe, o, _ = pairs[0]
+    expected, factor = next(gradients), weights[0] / loud
+    _enter(task, probe, o, expected, sums[id(probe)], loud)
+    for weight, (probe, o, _) in zip(weights[1:], pairs[1:], strict=True):
         gradient = next(gradients)
-        _enter(task, probe, o, gradient, sums[id(probe)])
+        _enter(task, probe, o, gradient, sums[id(probe)], loud)
         gradient *= weight / loud
-        expected = gradient if expected is None else np.add(expected, gradient, out=expected)
-    del gradient  # at a million coordinates every vector counts
-    assert expected is not None
+        expected = _times(expected, factor)
+        expected += gradient
+        factor = 1.0
     found = [sums[id(probe)] for probe in drawn]
     if not linear:
         return Pulled(found)
     together = next(gradients)
     # Powers of two change no digit: of one cotangent alone, both are mostly the same.
-    if np.array_equal(together, expected):
+    if is_multiple(together, expected, factor):
         return Pulled(found, repeated=True)
-    combined = Combined(mixed[0], together, expected)
+    expected = _times(expected, factor)
+    combined = Combined(linear[0][0], together, expected)
     findings = check_linear(program, REVERSE, combined, task.linear, task.nondet_tol)
     return Pulled(found, findings, not (findings or check_repeated(program, expected, together)))
+
+
+def _mixed(size: int, pairs: Sequence[tuple[Probe, int, Leaf]], weights: Sequence[float]) -> Array:
+    """All cotangents combined: one row."""
+    if len(pairs) == 1:
+        return np.asarray(pairs[0][0].cotangent[None] * weights[0])
+    mixed = np.zeros((1, size))
+    for weight, (probe, _, output) in zip(weights, pairs, strict=True):
+        mixed[0, output.span] += weight * probe.cotangent[output.span]
+    return mixed
+
+
+def _times(vector: Array, factor: float) -> Array:
+    """In place."""
+    if factor != 1.0:
+        vector *= factor
+    return vector
 
 
 def pushes(task: Task, drawn: list[Probe]) -> tuple[list[Sums], tuple[Finding, ...]]:
@@ -189,8 +207,9 @@ def sums_of(task: Task, mode: str, probe: Probe) -> Sums:
         return _pushed(task, probe)
     found = _empty(task)
     pairs = [(probe, o, one) for o, one in enumerate(task.program.outputs) if probe.cotangent[one.span].any()]
-    for (_, o, _), gradient in zip(pairs, _each(task, task.program.pull, _loud(task, pairs), len(pairs)), strict=True):
-        _enter(task, probe, o, gradient, found)
+    loud = loudness(task.program).loud
+    for (_, o, _), gradient in zip(pairs, _each(task, task.program.pull, _loud(pairs, loud), len(pairs)), strict=True):
+        _enter(task, probe, o, gradient, found, loud)
     return found
 
 
@@ -203,14 +222,12 @@ def _each(task: Task, run: Callable[[Array], Array], rows: Iterable[Array], coun
             yield run(row)[0]
 
 
-def _loud(task: Task, pairs: Sequence[tuple[Probe, int, Leaf]]) -> Iterator[Array]:
-    loud = loudness(task.program).loud
+def _loud(pairs: Sequence[tuple[Probe, int, Leaf]], loud: float) -> Iterator[Array]:
     return (loud * part(probe.cotangent, output) for probe, _, output in pairs)
 
 
-def _enter(task: Task, probe: Probe, o: int, gradient: Array, into: Sums) -> None:
+def _enter(task: Task, probe: Probe, o: int, gradient: Array, into: Sums, loud: float) -> None:
     """J^T w for one output leaf, loud, into the sums of all input leaves."""
-    loud = loudness(task.program).loud
     for i, leaf in enumerate(task.program.inputs):
         into.enter((i, o), probe.direction[leaf.span], gradient[leaf.span], loud=loud)
 

@@ -43,10 +43,12 @@ class Estimate:
 
     @classmethod
     def smooth(cls, value: Array, bar: Array) -> Estimate:
-        return cls(value, bar, np.zeros_like(value), np.zeros(value.shape, np.uint8))
+        return cls(value, bar, np.zeros(value.shape), np.zeros(value.shape, np.uint8))
 
     @classmethod
     def stacked(cls, parts: Sequence[Estimate]) -> Estimate:
+        if len(parts) == 1:
+            return parts[0]
         return cls(
             np.concatenate([one.value for one in parts]),
             np.concatenate([one.bar for one in parts]),

@@ -7,6 +7,7 @@ the function does not bend like a kink, the ladder of steps has nothing to add. 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -119,18 +120,22 @@ def glance_at(field: Field, up: Array, down: Array, middle: Array, strictness: S
 
 @np.errstate(invalid="ignore", over="ignore")
 def glance_sums(
-    program: Program, cotangent: Array, displacements: Array, strictness: Strictness
+    program: Program, cotangent: Array, displacements: Array, strictness: Strictness, floor: Array
 ) -> list[tuple[Glance, bool]]:
     """The same for the sums over each output leaf, along each displacement (k, N); and whether any output, by itself,
-    bends so much that there may be a kink."""
+    bends so much that there may be a kink. `floor` is that of the sums: see `floor_of_sums`."""
     up, down, middle = sample_around(ground_of(program), displacements)
-    floor = FLOOR_FACTOR * floor_by_leaf(program, cotangent)
     seen = []
     for k in range(len(displacements)):
         sums = [_sum(program, one, (up[k], down[k], middle), cotangent) for one in program.outputs]
-        slopes, bends = np.array([[one.slope for one in sums]]), np.abs([[one.bend for one in sums]])
+        slopes, bends = np.array([[one.slope for one in sums]]), np.array([[abs(one.bend) for one in sums]])
         seen.append((Glance(slopes, bends, floor, strictness), any(one.suspicious for one in sums)))
     return seen
+
+
+def floor_of_sums(program: Program, cotangent: Array) -> Array:
+    """What rounding alone may add to the slope of each sum."""
+    return FLOOR_FACTOR * floor_by_leaf(program, cotangent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,36 +158,38 @@ def _sum(program: Program, output: Leaf, values: tuple[Array, Array, Array], cot
         bend += dot(bent, weights[some])
         square += dot(rise, rise)
         tops.append((some, largest(bent)))
-    if not (np.isfinite(slope) and np.isfinite(bend) and 1e-200 < square < np.inf):
-        return _sum_of_any(program, output, _risen(up, down, middle), weights)
-    typical = float(np.sqrt(square / output.size))
+    if not (math.isfinite(slope) and math.isfinite(bend) and 1e-200 < square < math.inf):
+        return _sum_of_any(program, output, (up, down, middle), weights)
+    typical = math.sqrt(square / output.size)
     looked = [some for some, top in tops if not top <= SUSPICIOUS * typical]
-    suspicious = any(
-        _suspicious(*_risen(up[some], down[some], middle[some]), _floor(program, output, some), typical)
-        for some in looked
-    )
+    suspicious = any(_suspicious(program, output, some, (up, down, middle), typical) for some in looked)
     return _Sum(slope, bend, suspicious)
 
 
-def _sum_of_any(program: Program, output: Leaf, risen: tuple[Array, Array], weights: Array) -> _Sum:
+def _sum_of_any(program: Program, output: Leaf, values: tuple[Array, Array, Array], weights: Array) -> _Sum:
     """The same where not all is finite, or nothing moves."""
-    slope, bend = risen
-    suspicious = _suspicious(_told(slope), bend, _floor(program, output, slice(0, output.size)), rms(slope))
+    slope, bend = _risen(*values)
+    suspicious = _suspicious(program, output, slice(0, output.size), values, rms(_told(slope)))
     slopes, bends = rows_weighed(slope[None], weights), rows_weighed(bend[None], weights)
     return _Sum(float(slopes[0]), float(bends[0]), suspicious)
 
 
 def _risen(up: Array, down: Array, middle: Array) -> tuple[Array, Array]:
     """Slope and bend of each output."""
-    rise, bent = up - down, up + down
+    rise = up - down
     rise *= 0.5
-    bent -= middle
-    bent -= middle
-    return rise, bent
+    return rise, _bent(up, down, middle)
 
 
-def _floor(program: Program, output: Leaf, some: slice) -> Array:
-    """As that of the field, for a part of one output."""
+def _bent(up: Array, down: Array, middle: Array) -> Array:
+    bent = up + down
+    bent -= middle
+    bent -= middle
+    return bent
+
+
+def _floor(program: Program, output: Leaf, some: Indices) -> Array:
+    """As that of the field, for some numbers of one output."""
     return sizes_in(program, output, some) * precision.of(output.dtype).roundoff
 
 
@@ -205,11 +212,14 @@ def _told(slope: Array) -> Array:
     return slope
 
 
-def _suspicious(slope: Array, bend: Array, floor: Array, typical: float) -> bool:
-    """Outputs that are not finite at the point have an infinite floor, or none, and are reported on their own."""
-    some = np.flatnonzero(~(np.abs(bend) <= SUSPICIOUS * typical))
-    if not some.size:
-        return False
-    floor = floor[some]
-    room = SUSPICIOUS * np.maximum(np.abs(slope[some]), typical) + BENT_BY_ROUNDING * FLOOR_FACTOR * floor
-    return bool((~(np.abs(bend[some]) <= room) & np.isfinite(floor)).any())
+def _suspicious(
+    program: Program, output: Leaf, some: slice, values: tuple[Array, Array, Array], typical: float
+) -> bool:
+    """Whether any of these numbers bends by itself. Outputs that are not finite at the point have an infinite floor, or
+    none, and are reported on their own."""
+    bend = _bent(*(one[some] for one in values))
+    few = np.flatnonzero(~(np.abs(bend, out=bend) <= SUSPICIOUS * typical)) + some.start
+    slope, bend = _risen(*(one[few] for one in values))
+    floor = _floor(program, output, few)
+    room = SUSPICIOUS * np.maximum(np.abs(_told(slope)), typical) + BENT_BY_ROUNDING * FLOOR_FACTOR * floor
+    return bool((~(np.abs(bend) <= room) & np.isfinite(floor)).any())

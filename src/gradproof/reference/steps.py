@@ -8,14 +8,15 @@ directions are rounded to a grid that does.
 from __future__ import annotations
 
 import math
-import sys
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gradproof import precision
-from gradproof.norms import rms
+from gradproof.norms import PIECE, all_finite, dot, pieces, rms
 from gradproof.program import Array, Indices, Leaf, Program
+
+Bits = NDArray[np.int64]
 
 # A coordinate much smaller than the rest of its leaf gets a step between its own scale and the leaf's (the geometric
 # mean): log wants the first, sin the second, and both can live with the middle. Below this fraction of the leaf's
@@ -23,10 +24,9 @@ from gradproof.program import Array, Indices, Leaf, Program
 SMALLEST_SHARE = 14
 SMALLEST = 1e-290
 
-# Of a float64: which quarter holds its exponent, where that stands there, and what is added to it; all exponents that
-# there are, the last that of what is not finite.
-EXPONENT_QUARTER, EXPONENT_SHIFT, EXPONENT_BIAS = (3 if sys.byteorder == "little" else 0), 4, 1023
-EXPONENTS = np.arange(2**11)
+# Of a float64: where its exponent stands, what is added to it, and the mask of it.
+EXPONENT_SHIFT, EXPONENT_BIAS = 52, 1023
+EXPONENT = 0x7FF << EXPONENT_SHIFT
 
 # All signed magnitudes in [0.5, 1.5] on a grid of 13 bits: enough to be practically unique in a pair, and few enough
 # for a step of that length to stay exact over most of the ladder.
@@ -85,14 +85,21 @@ def _powers(point: Array, inputs: tuple[Leaf, ...], shift: int) -> Array:
     """2**shift times the scales. Works on the exponent bits of the numbers themselves, since at a million coordinates
     logarithms would cost more than the function under test."""
     values = _moduli(point, inputs)
-    middles = [_middle(values[leaf.span]) for leaf in inputs]
-    exponents = values.view(np.uint16)[EXPONENT_QUARTER::4] >> EXPONENT_SHIFT
-    exponents &= EXPONENTS.size - 1  # without the sign
-    if exponents.size <= EXPONENTS.size * len(inputs):
-        return _power(exponents.astype(np.intp), np.array(middles).repeat([leaf.size for leaf in inputs]), shift)
+    squares = [dot(own, own) for own in (values[leaf.span] for leaf in inputs)]
+    middles = [_middle(values[leaf.span], square) for leaf, square in zip(inputs, squares, strict=True)]
+    if not (math.isfinite(sum(squares)) or all_finite(values)):
+        typical = np.repeat([math.ldexp(1.0, middle - EXPONENT_BIAS) for middle in middles], [x.size for x in inputs])
+        values = np.where(np.isfinite(values), values, typical)
     result = np.empty(point.shape)
+    bits, powers = values.view(np.int64), result.view(np.int64)
+    if point.size <= PIECE:
+        each = middles[0] if len(inputs) == 1 else np.array(middles).repeat([leaf.size for leaf in inputs])
+        _power(bits, each, shift, powers)
+        return result
     for leaf, middle in zip(inputs, middles, strict=True):
-        np.take(_power(EXPONENTS, middle, shift), exponents[leaf.span], out=result[leaf.span], mode="clip")
+        own, into = bits[leaf.span], powers[leaf.span]
+        for some in pieces(leaf.size):
+            _power(own[some], middle, shift, into[some])
     return result
 
 
@@ -107,24 +114,45 @@ def _moduli(point: Array, inputs: tuple[Leaf, ...]) -> Array:
     return values
 
 
-def _middle(values: Array) -> int:
-    """The exponent of a typical size."""
-    typical = rms(values)
+def _middle(values: Array, square: float) -> int:
+    """The exponent of a typical size; `square` is the sum of squares."""
+    typical = math.sqrt(square / values.size) if 1e-200 < square < math.inf else rms(values)
     if typical < SMALLEST:  # all zero: no scale to be had, so one
         typical = 1.0
     return math.frexp(typical)[1] - 1 + EXPONENT_BIAS
 
 
-def _power(exponents: Indices, middle: int | Indices, shift: int) -> Array:
-    limited: Indices = np.where(exponents == EXPONENTS[-1], middle, np.maximum(exponents, middle - SMALLEST_SHARE))
-    return np.asarray(np.ldexp(1.0, np.maximum(limited, (limited + middle) >> 1) + (shift - EXPONENT_BIAS)))
+def _power(bits: Bits, middle: int | Bits, shift: int, into: Bits) -> None:
+    """The scales as float64s, by their bits. No exponent gets below zero: `SMALLEST` is above what is taken off."""
+    middle = middle << EXPONENT_SHIFT
+    np.bitwise_and(bits, EXPONENT, out=into)
+    np.maximum(into, middle - (SMALLEST_SHARE << EXPONENT_SHIFT), out=into)
+    between = into + middle
+    between >>= 1
+    between &= EXPONENT
+    np.maximum(into, between, out=into)
+    into += shift << EXPONENT_SHIFT
 
 
 def signed(generator: np.random.Generator, size: int) -> Array:
     """Signed magnitudes in [0.5, 1.5]: never near zero, practically never equal, so that no errors cancel."""
     if size > PERIODS[-1]:
-        return np.resize(signed(generator, int(generator.choice(PERIODS))), size)
-    return SIGNED.take(_drawn(generator, size, 4).view(np.uint16)[:size] & (SIGNED.size - 1))
+        drawn, result = signed(generator, PERIODS[int(generator.integers(len(PERIODS)))]), np.empty(size)
+        for first in range(0, size, drawn.size):
+            part = result[first : first + drawn.size]
+            part[:] = drawn[: part.size]
+        return result
+    drawn_bits = _drawn(generator, size, 4)
+    if size <= SIGNED.size:
+        return SIGNED.take(drawn_bits.view(np.uint16)[:size] & (SIGNED.size - 1))
+    # The same without the table, which takes longer to look many up in: 13 bits of magnitude, and one of sign.
+    magnitudes = drawn_bits.view(np.int16)[:size]
+    signs = magnitudes << 2 >> 15
+    magnitudes &= 2**13 - 1
+    magnitudes += 2**12
+    magnitudes ^= signs
+    magnitudes -= signs
+    return np.multiply(magnitudes, 2.0**-13, dtype=np.float64)
 
 
 def finely_signed(generator: np.random.Generator, size: int) -> Array:

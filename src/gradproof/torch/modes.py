@@ -7,6 +7,7 @@ import re
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -55,14 +56,13 @@ def reverse(
         return [None] * len(points)
     kept, given = zip(*pairs, strict=True)
 
+    run = partial(gradients_of, kept, points, create_graph=create_graph, retain_graph=retain_graph)
+
     def pull(given: Sequence[torch.Tensor]) -> Sequence[torch.Tensor | None]:
-        return as_called(
-            values,
-            lambda: gradients_of(kept, points, given, create_graph=create_graph, retain_graph=retain_graph),
-        )
+        return as_called(values, partial(run, given))
 
     try:
-        return list(pull(given)) if batching is None else batching(pull, given)
+        return list(as_called(values, partial(run, given))) if batching is None else batching(pull, given)
     except (NotImplementedError, RuntimeError) as error:
         if _NO_REVERSE.search(str(error)):
             raise Unsupported(first_line(error)) from error

@@ -143,17 +143,17 @@ class TorchProgram:
         return result
 
     def pull(self, cotangents: Array) -> Array:
-        rows = rows_of(cotangents, self.value.size)
-        result = np.zeros((len(rows), self._point.size))
+        rows, lane = rows_of(cotangents, self.value.size), self._lanes["pull"]
         if not self.traced.any_graph:
             self.tally.pulls += len(rows)
-            return result
+            return np.zeros((len(rows), self._point.size))
         self._refuse_dead_ends()
+        result, many = np.empty((len(rows), self._point.size)), len(rows) >= lane.few
         with self.scope:
             move_on(self._streams)
-            ways = tuple(Way(name, partial(self._pull_many, by)) for name, by in self._reversals.items())
-            self._lanes["pull"].run(rows, result, Work(ways, self._pull_each, self._shield))
-        self._lanes["pull"].remember(rows, result)
+            ways = [Way(name, partial(self._pull_many, by)) for name, by in self._reversals.items()] if many else []
+            lane.run(rows, result, Work(tuple(ways), self._pull_each, self._shield))
+        lane.remember(rows, result)
         return result
 
     def every_pull(self, more: Array) -> Every | None:

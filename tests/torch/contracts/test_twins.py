@@ -386,6 +386,37 @@ def test_a_large_program_pays_for_one_pull_unless_it_asks_for_more() -> None:
     assert caught(rules.memory("forward"), x, contracts="layout").code == "layout"
 
 
+def turning(wrong: float) -> Callable[[Tensor], Tensor]:
+    """2 x, whose backward is wrong every other time."""
+    calls = 0
+
+    class Turning(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Tensor) -> Tensor:
+            return 2 * x
+
+        @staticmethod
+        def backward(ctx: Any, g: Tensor) -> Tensor:  # type: ignore[override]
+            nonlocal calls
+            calls += 1
+            return (2.0 if calls % 2 else wrong) * g
+
+    return Turning.apply  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (512, 513)])
+def test_a_backward_that_alternates(shape: tuple[int, ...]) -> None:
+    options: dict[str, Any] = {"effort": 1, "modes": "reverse", "contracts": "repeatable"}
+    assert caught(turning(2.002), leaf(*shape), **options).code == "nondeterministic"
+    assert found(turning(2.0), leaf(*shape), **options) == []
+
+
+def test_a_large_program_with_a_rule_is_pulled_four_times() -> None:
+    """Twice for its numbers, once under watch, and once more."""
+    cost = check(turning(2.0), leaf(512, 513), seed=1, modes="reverse").cost
+    assert (cost.evaluations, cost.pulls) == (3, 4)
+
+
 def test_the_budget_counts_here_too() -> None:
     result = check(rules.memory("forward"), leaf(2, 2), seed=1, budget=22, effort="exhaustive")
     assert any(note.startswith("contracts left out by the budget: ") for note in result.notes), result.notes

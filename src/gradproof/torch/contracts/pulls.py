@@ -10,6 +10,7 @@ import torch
 from gradproof.reference.steps import signed
 from gradproof.torch.batchrules import at_once_in_autograd
 from gradproof.torch.graph import Graph
+from gradproof.torch.leaves import equal
 from gradproof.torch.modes import gradients_of
 from gradproof.torch.sparse import opened
 from gradproof.torch.state import as_called
@@ -58,12 +59,12 @@ def numbers(gradient: torch.Tensor) -> torch.Tensor:
 
 
 def same(one: torch.Tensor, other: torch.Tensor) -> bool:
-    return torch.equal(numbers(one), numbers(other))
+    return equal(numbers(one), numbers(other))
 
 
 def close(one: torch.Tensor, other: torch.Tensor) -> bool:
     """As `torch.allclose`, which takes long to say so of equal ones."""
-    return torch.equal(one, other) or torch.allclose(one, other, equal_nan=True)
+    return equal(one, other) or torch.allclose(one, other, equal_nan=True)
 
 
 def spread(before: torch.Tensor | None, after: torch.Tensor | None) -> float:

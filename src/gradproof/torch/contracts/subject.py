@@ -108,12 +108,17 @@ class Subject:
     def finite(self) -> bool:
         return all(one is None or bool(numbers(one).isfinite().all()) for one in self.gradients)
 
+    @property
+    def calls_between(self) -> bool:
+        """Whether the function is called at another point between the first pull and the second."""
+        return bool(self.written) and not self.large
+
     @cached_property
     def second(self) -> Gradients:
         """Of the same cotangents again. Where there are custom rules, a call at another point has come between."""
         if self._known:
             return self.program.call.inputs.tensors(self._known.result)
-        if self.written and not self.large:
+        if self.calls_between:
             _ = self.elsewhere
         return [None if one is None else one.detach().clone() for one in pull(self.program, self.cotangents)]
 
