@@ -127,7 +127,7 @@ class Runs:
 
     @cached_property
     def _familiar(self) -> bool:
-        return self.shelf.shows(Recipe.of(self.call.run, self.point))
+        return self.shelf.settled() or self.shelf.shows(Recipe.of(self.call.run, self.point))
 
     def _derivative(self, mode: Mode, row: Arrays, eager: Callable[[], Arrays]) -> Arrays:
         """Of a single row."""
