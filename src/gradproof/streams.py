@@ -48,6 +48,9 @@ class NumpyStream:
         return pickle.dumps(now) != pickle.dumps(self._taken.state)
 
     def restore(self) -> None:
+        block = self._taken.block
+        if block and block == _block():  # mostly, and all the time
+            return
         if self.moved():
             np.random.set_state(self._taken.state)  # noqa: NPY002
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -34,18 +35,20 @@ class Groups:
     spans: Sequence[slice]
     of: Indices
     linear: Sequence[bool]  # of each leaf: whether the program should be linear in it
-
-    @property
-    def count(self) -> int:
-        return int(self.spans[-1].stop)
+    count: int
 
     def rows(self, amounts: Array) -> Iterator[Array]:
         """How far each group moves the coordinates, (groups, N): all groups one after another, as many at a time as do
         not fill the memory, which is mostly all of them."""
         size = self.of.size
         many = max(1, NUMBERS // max(size, 1))
-        order = np.argsort(self.of, kind="stable") if many < self.count else np.arange(size)
-        starts = np.searchsorted(self.of[order], np.arange(0, self.count, many)) if many < self.count else [0]
+        if many >= self.count:
+            rows = np.zeros((self.count, size))
+            rows[self.of, np.arange(size)] = amounts
+            yield rows
+            return
+        order = np.argsort(self.of, kind="stable")
+        starts = np.searchsorted(self.of[order], np.arange(0, self.count, many))
         for first, (start, stop) in zip(range(0, self.count, many), pairwise((*starts, size)), strict=True):
             rows, some = np.zeros((min(many, self.count - first), size)), order[start:stop]
             rows[self.of[some] - first, some] = amounts[some]
@@ -94,8 +97,10 @@ class Groups:
         return drawn
 
 
-def groups_of(leaves: Sequence[Leaf], linear: int = LINEAR) -> Groups:
-    """In leaves where the program should be linear, up to so many together. Nobody trusts that: see `together`."""
+@lru_cache(maxsize=8)
+def groups_of(leaves: tuple[Leaf, ...], linear: int = LINEAR) -> Groups:
+    """In leaves where the program should be linear, up to so many together. Nobody trusts that: see `together`. A check
+    asks for them up to three times."""
     groups, spans, count = np.empty(leaves[-1].stop, dtype=np.intp), [], 0
     straight = [linear > MEMBERS and is_linear(leaf) for leaf in leaves]
     for leaf, is_straight in zip(leaves, straight, strict=True):
@@ -104,7 +109,8 @@ def groups_of(leaves: Sequence[Leaf], linear: int = LINEAR) -> Groups:
         groups[leaf.span] = count + np.arange(leaf.size) % max(own, 1)
         spans.append(slice(count, count + own))
         count += own
-    return Groups(leaves, spans, groups, straight)
+    groups.flags.writeable = False
+    return Groups(leaves, spans, groups, straight, count)
 
 
 def is_linear(leaf: Leaf) -> bool:
