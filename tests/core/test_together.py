@@ -197,6 +197,14 @@ def test_rows_of_groups_are_made_piece_by_piece(numbers: int, monkeypatch: pytes
     np.testing.assert_array_equal(rows[groups.of, np.arange(1130)], amounts)
 
 
+def test_groups_are_made_once_and_stay_as_they_are() -> None:
+    first, second, other = (groups_of(leaves([("a", (size,), "float64")])) for size in (1000, 1000, 999))
+    assert first is second
+    assert other.of.size == 999
+    with pytest.raises(ValueError, match="read-only"):
+        first.of[0] = 7
+
+
 @pytest.mark.parametrize("detail", ["summary", "verdict"])
 def test_a_function_that_does_not_repeat_is_asked_so_before_its_groups_are_taken_apart(detail: str) -> None:
     """One output of 640 keeps state: that leaves a doubt in every group, and each column by itself would cost 1,280."""

@@ -240,3 +240,40 @@ def test_a_batch_is_held_against_the_row_that_came_along(monkeypatch: pytest.Mon
     alone, way = pushed()
     assert "vmap, compiled" not in way
     np.testing.assert_allclose(alone, right, rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("fn", "verdict"), [(doubled, Verdict.RIGHT), (halved, Verdict.WRONG)])
+def test_a_jit_is_traced_once(dtype: str, fn: Any, verdict: Verdict) -> None:
+    """A plain call runs what JAX keeps of it. Of any other function it runs Python, which may see something new."""
+    traces: list[Any] = []
+
+    def function(x: Any) -> Any:
+        traces.append(x)
+        return fn(x)
+
+    counts = []
+    for subject in (jax.jit(function), partial(jax.jit(function)), partial(function)):
+        with enable_x64(dtype == "float64"):
+            x = jnp.linspace(0.3, 1.7, 100, dtype=dtype)
+            for _ in range(2):
+                traces.clear()
+                assert gradproof.check(subject, x, effort="exhaustive", seed=0).verdict is verdict
+        counts.append(len(traces))
+    if verdict is Verdict.RIGHT:
+        assert counts[:2] == [0, 0]
+        assert counts[2] > 0
+
+
+def test_a_jit_that_is_traced_anew_is_what_it_is_then() -> None:
+    factor = [1.0]
+    function = jax.jit(lambda x: factor[0] * jnp.sin(x))
+    x = jnp.linspace(0.3, 1.7, 20)
+    assert gradproof.check(function, x, seed=0).ok
+    factor[0] = 3.0  # which JAX does not see either
+    assert gradproof.check(function, x, seed=0).ok
+    jax.clear_caches()
+    result = gradproof.check(function, x, seed=0, effort="exhaustive")
+    assert result.ok
+    strongest = max(abs(one.strongest.numeric) for one in result.comparisons if one.strongest is not None)
+    np.testing.assert_allclose(strongest, 3.0 * np.cos(0.3), rtol=1e-5)

@@ -275,6 +275,24 @@ def test_a_function_may_give_its_argument_away() -> None:
     assert x.is_deleted()
 
 
+@pytest.mark.parametrize("compiling", [True, False])
+def test_the_point_is_handed_over_as_arrays_of_its_own(compiling: bool) -> None:
+    seen: list[Any] = []
+
+    def function(x: Any, y: Any) -> Any:
+        seen.append((x, y))
+        return x[0] * y
+
+    with jax.disable_jit(not compiling):
+        program = program_of(function, (np.arange(3.0, dtype=np.float32), jnp.float32(2.0)))
+    x, y = seen[0]
+    assert isinstance(x, jax.Array)
+    assert isinstance(y, jax.Array)
+    assert (x.dtype, x.shape, y.dtype, y.shape) == (np.float32, (3,), np.float32, ())
+    assert not np.shares_memory(np.asarray(x), program.point)
+    assert program.value.tolist() == [0.0]
+
+
 SCALE = {"value": 2.0, "rule": 1.0}
 
 

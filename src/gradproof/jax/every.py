@@ -20,7 +20,7 @@ FEW = 16
 
 
 def every(
-    lane: Lane, sides: tuple[Layout, Layout], more: Array, run: Callable[[Array], Every], work: Work
+    lane: Lane, sides: tuple[Layout, Layout], more: Array, run: Callable[[Array], Every], work: Callable[[], Work]
 ) -> Every | None:
     """What the unit vectors and some more rows give; None where that is to be had row by row, or not believed. One row
     must be what a plain call gave, as in any other batch."""
@@ -46,16 +46,16 @@ def every(
     return Every(found.jacobian, found.more[: len(more)])
 
 
-def _believed(lane: Lane, guest: Known, found: Array, work: Work) -> bool:
+def _believed(lane: Lane, guest: Known, found: Array, work: Callable[[], Work]) -> bool:
     if agree(found, guest.result, max(lane.roundoff, guest.roundoff)):
         return True
     if lane.native is None:
         lane.refuse("a batch disagrees with a single call")
         return False
     # The narrow format may be far off: a plain call decides, also for the batches that follow.
-    alone = np.empty((1, found.size))
-    with work.scope:
-        work.each(guest.row[None].copy(), alone)
+    alone, plain = np.empty((1, found.size)), work()
+    with plain.scope:
+        plain.each(guest.row[None].copy(), alone)
     lane.native, lane.known = None, Known(guest.row, alone[0], lane.roundoff)
     return agree(found, alone[0], lane.roundoff)
 

@@ -12,6 +12,7 @@ import time
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import jax
@@ -110,6 +111,12 @@ class Shelf:
             self.fresh = True
             self._family = _make(self.call, self._width) if type(self.call) is UserCall else Family(self.call)
 
+    def settled(self) -> bool:
+        """Whether that is so without a trace: plain calls of a jit run what JAX keeps of it, whatever has changed."""
+        known = type(self.call) is UserCall and _is_jit(self.call.signature.fn) and self.family.recipe is not None
+        self._trusted = self._trusted or known
+        return known
+
     def shows(self, recipe: Recipe | None) -> bool:
         """Whether what is compiled here does what the function does now, and nothing of that is hidden."""
         if recipe is not None and (self.family.recipe is None or not recipe.same_as(self.family.recipe)):
@@ -191,6 +198,15 @@ def _filling(rows: Array, least: int, sizes: Sizes) -> Array:
 
 def _is_dear(sizes: Sizes) -> bool:
     return max(sizes.values(), default=-1.0) > DEAR
+
+
+def _is_jit(fn: Any) -> bool:
+    while type(fn) is partial and not (fn.args or fn.keywords):
+        fn = fn.func
+    return type(fn) is _JIT
+
+
+_JIT = type(jax.jit(lambda: ()))
 
 
 def _form(call: UserCall, width: str) -> object:

@@ -180,14 +180,14 @@ class JaxProgram:
     def every_pull(self, more: Array) -> Every | None:
         rows, sides = rows_of(more, self.value.size), (self.call.outputs, self.call.inputs)
         with self.scope:
-            found = every(self.lanes["pull"], sides, rows, self.runs.pull_every, self.runs.pulls)
+            found = every(self.lanes["pull"], sides, rows, self.runs.pull_every, lambda: self.runs.pulls)
         self.tally.pulls += 0 if found is None else self.value.size + len(rows)
         return found
 
     def every_push(self, more: Array) -> Every | None:
         rows, sides = rows_of(more, self.point.size), (self.call.inputs, self.call.outputs)
         with self.scope:
-            found = every(self.lanes["push"], sides, rows, self.runs.push_every, self.runs.pushes)
+            found = every(self.lanes["push"], sides, rows, self.runs.push_every, lambda: self.runs.pushes)
         self.tally.pushes += 0 if found is None else self.point.size + len(rows)
         return found
 

@@ -131,6 +131,16 @@ def as_array(value: Any) -> Any:
     return value if isinstance(value, jax.Array) else jnp.asarray(value)
 
 
+def handed_over(arrays: Arrays) -> list[Any]:
+    """NumPy arrays as arrays of JAX, all in one call, where `as_array` takes some dozens of Python's for each. They may
+    share memory: what is handed over is a copy."""
+    given = [np.array(one) for one in arrays]
+    return [as_array(one) for one in _passed_on(given)]  # with `jax.disable_jit()` they are still NumPy's
+
+
+_passed_on: Any = jax.jit(lambda arrays: arrays)
+
+
 def is_number(value: object) -> bool:
     """A plain Python number that could be differentiated, if somebody asked for it."""
     return isinstance(value, (float, complex)) and not isinstance(value, np.generic)

@@ -14,7 +14,7 @@ from gradproof.errors import OutputsChanged, Unsupported
 from gradproof.jax.calls import Reversed
 from gradproof.jax.families import COMPILED, Shelf
 from gradproof.jax.family import Family
-from gradproof.jax.leaves import Arrays, Layout, as_array, in_flight, rows_first
+from gradproof.jax.leaves import Arrays, Layout, as_array, handed_over, in_flight, rows_first
 from gradproof.jax.recipes import Recipe, compiles_anew
 from gradproof.jax.scope import Scope
 from gradproof.program import Array, Every, Tally, read_only, with_units
@@ -81,7 +81,7 @@ class Runs:
         """The point, as the user's function expects it. Nobody can write into arrays of JAX: they serve until the
         function gives them away (`donate_argnums`)."""
         if self._arrays is None or any(one.is_deleted() for one in self._arrays):
-            self._arrays = [as_array(one) for one in self.point]
+            self._arrays = handed_over(self.point)
         return self._arrays
 
     def first(self) -> Arrays:
@@ -127,7 +127,7 @@ class Runs:
 
     @cached_property
     def _familiar(self) -> bool:
-        return self.shelf.shows(Recipe.of(self.call.run, self.point))
+        return self.shelf.settled() or self.shelf.shows(Recipe.of(self.call.run, self.point))
 
     def _derivative(self, mode: Mode, row: Arrays, eager: Callable[[], Arrays]) -> Arrays:
         """Of a single row."""
