@@ -38,3 +38,14 @@ def test_the_same_seed_draws_the_same_program() -> None:
     assert str(one.program) == str(other.program)
     assert all(torch.equal(x, y) for x, y in zip(one.args, other.args, strict=True))
     assert one.gap == other.gap
+
+
+# 467: a saturated value that falls off to nothing; 22148: waves between the steps; 22730: an output that is exactly
+# zero because its terms cancel.
+@pytest.mark.parametrize("seed", [467, 22148, 22730])
+def test_programs_that_were_judged_wrongly_once(seed: int) -> None:
+    drawn = draw(seed)
+    assert drawn is not None
+    assert verdict(drawn.program, drawn, seed) is Verdict.RIGHT, str(drawn.program)
+    if drawn.gap >= CLEAR:
+        assert verdict(drawn.wrong, drawn, seed) is Verdict.WRONG, drawn.mistake

@@ -161,8 +161,9 @@ def _beyond_forward(program: Program, found: Combined, tolerance: Tolerance) -> 
         deviations = np.where(told & ~np.isinf(expected), np.abs(pushed - expected), 0.0)
         for leaf in (output for output in program.outputs if output.size):
             span, scale = leaf.span, rms(expected[leaf.span])
-            # Where all derivatives are zero, what is left of terms that cancel need not be, whatever the value.
-            size = size_of(program, leaf) if scale else size_of(program) or 1.0
+            # Where all derivatives are zero, what is left of terms that cancel need not be, whatever the value. A value
+            # of zero does not say how large its terms are.
+            size = (scale and size_of(program, leaf)) or size_of(program) or 1.0
             least = negligible(program) * size * moved * float(np.sqrt(program.point.size))
             least += tolerance.absolute + _flushed(form, tangent)
             if deviations[span].max() <= share * scale + least:
