@@ -62,7 +62,7 @@ def run(size: Size, say: Callable[[str], None]) -> Part:
         [table],
         [
             Claim(
-                f"{rights.total():,} right random programs, drawn after all changes: false alarms",
+                f"{rights.total():,} right random programs, of seeds that no change was made for: false alarms",
                 "0",
                 str(alarms),
                 alarms == 0,
