@@ -18,8 +18,8 @@ from gradproof.program import Array
 PIECE = 2**15
 # Numbers that BLAS adds up without threads (OpenBLAS: up to 10,000), in less than half the time of einsum.
 FEW = 10_000
-# Relative difference of numbers that are the same but for rounding.
-ALIKE = 2.0**-30
+# Further apart than this, relative to the largest of them, numbers are not the same but for rounding.
+NEARLY = 2.0**-30
 
 
 def dot(first: Array, second: Array) -> float:
@@ -98,7 +98,7 @@ def first_of_largest(values: Array) -> int:
     """Where the largest value stands. Of those that are alike but for rounding it is the first, so that every machine
     names the same one."""
     top = float(np.nanmax(values))
-    return int(np.argmax(values >= top - ALIKE * abs(top)))
+    return int(np.argmax(values >= top - NEARLY * abs(top)))
 
 
 def is_multiple(values: Array, of: Array, factor: float) -> bool:

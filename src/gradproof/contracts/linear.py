@@ -29,6 +29,8 @@ from gradproof.sizes import negligible, size_of, sizes_of
 # What `combination` draws from: 2^k with k from -1 to 6. The largest, beyond any clipping to one, comes first.
 SIZES = np.exp2(np.arange(-1.0, 7.0))
 SIGNS = np.resize([-1.0, 1.0], SIZES.size)
+# What every combination begins with, and one of a single coefficient is.
+FIRST = SIGNS[:1] * SIZES[-1:]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from itertools import chain
 import numpy as np
 
 from gradproof.contracts.adjoint import Modes
-from gradproof.contracts.linear import Combined, check_linear, combination, loudness
+from gradproof.contracts.linear import FIRST, Combined, check_linear, combination, loudness
 from gradproof.contracts.repeatable import check_repeated
 from gradproof.contracts.side import FORWARD, REVERSE
 from gradproof.evidence.gathered import Task, restricted
@@ -21,8 +21,6 @@ from gradproof.reference.stencil import SHORT
 from gradproof.result import Finding
 from gradproof.sizes import size_of
 
-# What a combination begins with.
-FIRST = np.array([-64.0])
 # Fewer rows than this are run alone: before a batch is believed, one of its rows is run by itself as well.
 SEVERAL = 4
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gradproof.norms import largest
+from gradproof.norms import NEARLY, largest
 from gradproof.program import Array, Indices
 from gradproof.reference.field import Field, Ground
 
@@ -35,9 +35,6 @@ FLOOR_FACTOR = 4.0
 MISSTEP_FACTOR, MISSTEP_SIDED, MISSTEP = 2.0, 8.0, 0.25
 # Noise and floor act on a slope through the smallest step.
 PER_STEP = 1.0 / TWO[-1]
-
-# Further apart than this, relative to the largest of them, two values are not the same but for rounding.
-NEARLY = 2.0**-30
 
 # Rows of so many numbers in all, inputs and outputs, go into one batch.
 SHORT = 2**16
