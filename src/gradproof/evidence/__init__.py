@@ -24,7 +24,8 @@ Every entry
     ties        coordinates that share a kink: derivatives that are valid one by one but not together
     faint       lines so small that nothing was proved about them
     between     the modes against each other; a Hessian against its transpose
-    crosswise   for a verdict alone: columns and rows in random sums
+    crosswise   for a verdict alone: columns and rows in random sums, by two modes
+    rowsums     the same by reverse mode
 
 Stored entries of a sparse Jacobian
     sparse      the whole comparison, a group of columns at a time

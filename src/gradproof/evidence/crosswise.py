@@ -3,10 +3,10 @@
 Forward mode says what every output does when the inputs of a group move together, and the function must do just that,
 as in `together`. Of every such move, reverse mode must say what forward mode says, in random sums over the outputs, to
 the last digits: an entry of it that is off shows by its whole size, which is far above those. So a few passes in each
-mode do for one of every output and every input.
+mode do for one of every output and every input. Where nobody asked for forward mode, `rowsums` does without.
 
 No mode is trusted for the sake of the other. What disagrees, bends or does not exist is no finding here but a reason to
-look at every entry by itself, also where the mode was not asked for.
+look at every entry by itself.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from gradproof.evidence.forward import sizes
 from gradproof.evidence.gathered import Gathered, Task, weakest
 from gradproof.evidence.groups import Groups, groups_of
 from gradproof.evidence.lengths import drawn_lengths
+from gradproof.evidence.rowsums import SINGLE, gather_by_rows, passes, scales_of
 from gradproof.evidence.together import Held, Moves, hold, resolves
-from gradproof.norms import rms
 from gradproof.precision import DOUBLE, form_of
 from gradproof.program import Array, Leaf, Spot, pulled_of
 from gradproof.quiet import QUIET
@@ -39,10 +39,6 @@ from gradproof.settings import MODES
 ENTRIES, SAVING = 2**16, 4
 # By how many roundings sums may differ that are the same; and what they are to be less than, as a share of a tolerance.
 ROUNDINGS, SHARE = 2.0**14, 0.1
-# The size of a block is estimated from sums of its entries; a smaller one is stricter.
-SURELY = 0.5
-# Cotangents of one output beside a full one: with gaps, and single ones.
-SINGLE = 2
 
 
 def gather_crosswise(task: Task) -> Gathered | None:
@@ -52,6 +48,8 @@ def gather_crosswise(task: Task) -> Gathered | None:
         return None
     lengths = drawn_lengths(task, groups)
     field, most = field_of(task.reference), task.tolerance.ceiling + task.tolerance.absolute
+    if "forward" not in task.modes:
+        return gather_by_rows(task, field, groups, lengths)
     if FLOOR_FACTOR * np.max(field.floor) > 0.5 * most * np.min(groups.least(lengths)):
         return None  # no sum could tell so little beside the rounding of values so large
     moves = _Scaled(groups, lengths, _near_one(task.program.inputs, lengths))
@@ -62,7 +60,7 @@ def gather_crosswise(task: Task) -> Gathered | None:
                 return None
     except Exception:  # noqa: BLE001  whatever it is, the entries get their say
         return None
-    held = hold(task, field, moves, [along / moves.factors], _scales(task, moves, along))
+    held = hold(task, field, moves, [along / moves.factors], scales_of(task, moves, moves.amounts, along))
     return _gathered(task, moves, along, held) if held.agreed.all() else None
 
 
@@ -72,15 +70,12 @@ def _pays(task: Task, groups: Groups) -> bool:
         return False
     if not set(task.modes) <= set(MODES) or (task.order > 1 and "symmetric" in task.contracts):
         return False
-    if form_of(program) is not DOUBLE or not resolves(task):
-        return False
-    if SAVING * groups.count > program.point.size:
+    if form_of(program) is not DOUBLE or not resolves(task) or SAVING * groups.count > program.point.size:
         return False
     if "reverse" not in task.modes:
         return True
-    # A push takes longer than a pull, and may not have been asked for.
-    passes = (2 + SINGLE) * len(program.outputs) + (0 if "forward" in task.modes else groups.count)
-    return SAVING * passes <= program.value.size and program.point.size * program.value.size >= ENTRIES
+    many = program.point.size * program.value.size >= ENTRIES
+    return many and SAVING * passes(len(program.outputs)) <= program.value.size
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,18 +130,6 @@ def _same(one: Array, other: Array, size: Array) -> bool:
     return bool((np.abs(one - other) <= ROUNDINGS * DOUBLE.roundoff * size).all())
 
 
-def _scales(task: Task, moves: _Scaled, along: Array) -> dict[str, Array]:
-    """For each input leaf, a low estimate of the rms of its block for every output (M,): the terms of a random sum add
-    up like a random walk."""
-    norms, result = moves.groups.norms(moves.amounts), {}
-    for leaf, span in zip(moves.groups.leaves, moves.groups.spans, strict=True):
-        row = np.zeros(task.program.value.size)
-        for output in task.program.outputs:
-            row[output.span] = SURELY * rms(along[span, output.span]) / (rms(norms[span]) or 1.0)
-        result[leaf.path] = row
-    return result
-
-
 def _adjoint(task: Task, moves: _Scaled, along: Array) -> bool:
     """Whether w . (J u) = (J^T w) . u for the moves u and some w: those of the contract on linear pulls, and of each
     output alone some without zeros, with some, and with nothing but one number."""
@@ -163,7 +146,11 @@ def _adjoint(task: Task, moves: _Scaled, along: Array) -> bool:
     with np.errstate(invalid="ignore", over="ignore"):
         expected, given = w @ along.T, groups.sums(moves.amounts, gradients).T
         size = np.sqrt(w**2 @ (along**2).T) + np.sqrt(groups.sums(moves.amounts**2, gradients**2).T)
-        scales, norms, least = _scales(task, moves, along), groups.norms(moves.amounts), groups.least(moves.amounts)
+        scales, norms, least = (
+            scales_of(task, moves, moves.amounts, along),
+            groups.norms(moves.amounts),
+            groups.least(moves.amounts),
+        )
         for leaf, span in zip(groups.leaves, groups.spans, strict=True):
             size[:, span] += np.sqrt(w**2 @ scales[leaf.path] ** 2)[:, None] * norms[span]
         if not _same(given, expected, size):

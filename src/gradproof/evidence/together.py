@@ -133,6 +133,20 @@ class Moves:
         """What belongs to these groups, of what belongs to all."""
         return each if self.chosen is None else each[self.chosen]
 
+    def scale(self, scales: dict[str, Array], outputs: int) -> Array:
+        """For each of these groups, that of its leaf for every output, (k, M)."""
+        scale = np.empty((self.groups.count, outputs))
+        for leaf, span in zip(self.groups.leaves, self.groups.spans, strict=True):
+            scale[span] = scales[leaf.path]
+        return self.of(scale)
+
+    def size(self, slope: Array, scale: Array) -> Array:
+        """What a change of the outputs is judged by, (k, M). That of a usual group: no entry is to be overlooked in a
+        larger one."""
+        size = np.maximum(np.abs(slope), scale * self.of(self.groups.norms(self.lengths))[:, None])
+        size /= np.sqrt(self.of(self.groups.crowds))[:, None]
+        return size
+
 
 @dataclass(frozen=True, slots=True)
 class Held:
@@ -164,19 +178,14 @@ def hold(task: Task, field: Field, moves: Moves, claims: Sequence[Array], scales
     """Move the inputs of each group together, and hold what is `claimed` (k, M) of the changes against them. `scales`
     are those of `block_scales`."""
     groups, lengths = moves.groups, moves.lengths
-    seen = joined([glance(field, rows, strictness_of(task)) for rows in moves.rows()])
-    scale = np.empty((groups.count, seen.slope.shape[1]))
-    for leaf, span in zip(groups.leaves, groups.spans, strict=True):
-        scale[span] = scales[leaf.path]
-    scale = moves.of(scale)
-    size = np.maximum(np.abs(seen.slope), scale * moves.of(groups.norms(lengths))[:, None])
-    # That of a usual group: no entry is to be overlooked in a larger one.
-    size /= np.sqrt(moves.of(groups.crowds))[:, None]
+    seen = moved(task, field, moves)
+    scale = moves.scale(scales, seen.slope.shape[1])
+    size = moves.size(seen.slope, scale)
     beyond = [seen.slope - claimed for claimed in claims]
     apart = np.abs(beyond[0])
     for other in beyond[1:]:
         np.maximum(apart, np.abs(other), out=apart)
-    floor = _floor(task, seen)
+    floor = floor_of(task, seen)
     allowed = seen.strictness.agree * size + floor
     agreed = apart <= allowed
     agreed &= seen.bend <= SUSPICIOUS * size + BENT_BY_ROUNDING * floor
@@ -216,7 +225,12 @@ def _taken_apart(task: Task, field: Field, analytic: dict[str, Array], doubted: 
     )
 
 
-def _floor(task: Task, seen: Glance) -> Array:
+def moved(task: Task, field: Field, moves: Moves) -> Glance:
+    """What all outputs do."""
+    return joined([glance(field, rows, strictness_of(task)) for rows in moves.rows()])
+
+
+def floor_of(task: Task, seen: Glance) -> Array:
     """What rounding may add, (M,). Where little is left of the terms of a sum, it rounds as they do: as large as others
     of its leaf. What that hides is held against the tolerance in any case."""
     floor = seen.floor.copy()
