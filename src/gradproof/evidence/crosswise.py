@@ -36,7 +36,7 @@ from gradproof.settings import MODES
 
 # Reverse mode gives a Jacobian of fewer entries as quickly; by forward mode, groups must be so many times fewer than
 # columns.
-ENTRIES, SAVING = 2**16, 4
+ENTRIES, SAVING = 2**14, 4
 # By how many roundings sums may differ that are the same; and what they are to be less than, as a share of a tolerance.
 ROUNDINGS, SHARE = 2.0**14, 0.1
 

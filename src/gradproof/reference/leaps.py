@@ -41,18 +41,21 @@ def leaping(field: Field, displacements: Array, rungs: Sequence[Rung], found: Es
     most = LAST_DIGITS * DOUBLE.roundoff * np.maximum(size, 1.0 / size) ** 2
     asked = np.isin(found.kind, (Kind.SMOOTH, Kind.NEAR, Kind.ROUGH)) & np.isfinite(found.bar)
     asked &= rungs[0].slopes.sigma <= ROUNDINGS * field.floor  # on a tread there is no noise
+    lengths, leasts = np.zeros_like(heights), np.zeros_like(heights)
     for rung in rungs:
         least = np.maximum(NOISE * rung.slopes.sigma, ROUNDINGS * field.floor)
         off = asked & (np.abs(rung.slopes.central - found.value) > found.bar + rung.floor)
         off &= (rung.slopes.sigma > least) & (least <= most)
-        if off.any():
-            rows, outputs = np.nonzero(off)
-            length = 2.0**rung.exponent
-            left = _left_over(field, displacements[rows] * length, outputs, found.value[off] * length)
-            leaps = (left >= least[off]) & (left <= np.broadcast_to(most, off.shape)[off])
-            leaps &= left > length * found.bar[off]  # others the bar knows of
-            heights[off] = np.where(leaps, FEW * left, 0.0)
+        lengths[off], leasts[off] = 2.0**rung.exponent, least[off]
         asked &= ~off
+    off = lengths > 0
+    if off.any():
+        rows, outputs = np.nonzero(off)
+        length = lengths[off]
+        left = _left_over(field, displacements[rows] * length[:, None], outputs, found.value[off] * length)
+        leaps = (left >= leasts[off]) & (left <= np.broadcast_to(most, off.shape)[off])
+        leaps &= left > length * found.bar[off]  # others the bar knows of
+        heights[off] = np.where(leaps, FEW * left, 0.0)
     return heights
 
 
