@@ -20,7 +20,7 @@ from gradproof.reference.kinks import classify
 from gradproof.reference.leaps import leaping
 from gradproof.reference.lepski import DOUBT, lepski
 from gradproof.reference.noise import Noise, Rung, noise_level
-from gradproof.reference.stencil import FLOOR_FACTOR, NOISE_FACTOR, PER_STEP, Slopes, first_slopes, slopes
+from gradproof.reference.stencil import FLOOR_FACTOR, NOISE_FACTOR, PER_STEP, SHORT, Slopes, first_slopes, slopes
 
 # log2 of the rungs' steps, relative to the first look. Four octaves apart; a stencil itself spans two.
 CLIMB = (4, 8, 12)
@@ -109,7 +109,7 @@ def _smooth_out(field: Field, displacements: Array, goal: Goal, result: Estimate
 
 def _blurred_rung(field: Field, displacements: Array, exponent: int) -> Rung:
     """What the mean makes of a slope that changes is a small part of what the stencil saw of that."""
-    rung = _rung(field, displacements, exponent)
+    (rung,) = _rungs(field, displacements, (exponent,))
     smeared = rung.slopes.noise + rung.slopes.sigma * 2.0**-exponent
     return replace(rung, slopes=replace(rung.slopes, noise=smeared))
 
@@ -161,7 +161,7 @@ def _walk_alike(
         if not rows.size:
             return
         goal = question.goal.of_rows(rows)
-        rungs += [_rung(question.field, question.displacements[rows], exponent) for exponent in stretch]
+        rungs += _rungs(question.field, question.displacements[rows], stretch)
         chosen = _chosen(rungs, goal, question.field.coarse)
         heights = _leaps(question, rows, rungs, chosen)
         leaps = heights > 0
@@ -216,9 +216,19 @@ def _contradicted(rungs: Sequence[Rung], chosen: Estimate) -> Mask:
     return np.asarray((apart > DOUBT * (shortest.slopes.bar + chosen.bar)) & ~shortest.unchanged)
 
 
-def _rung(field: Field, displacements: Array, exponent: int) -> Rung:
+def _rungs(field: Field, displacements: Array, exponents: Sequence[int]) -> list[Rung]:
+    """Short rows go into one batch, all rungs together."""
+    count, size = displacements.shape
+    if not exponents or len(exponents) * count * (size + field.value.size) > SHORT:
+        return [_rung(field, displacements, one, slopes(field, displacements * 2.0**one)) for one in exponents]
+    lengths = np.exp2(np.array(exponents, dtype=float))
+    found = slopes(field, (lengths[:, None, None] * displacements).reshape(-1, size))
+    parts = [np.arange(first, first + count) for first in range(0, len(exponents) * count, count)]
+    return [_rung(field, displacements, *one) for one in zip(exponents, map(found.of_rows, parts), strict=True)]
+
+
+def _rung(field: Field, displacements: Array, exponent: int, found: Slopes) -> Rung:
     length = 2.0**exponent
-    found = slopes(field, displacements * length)
     scaled = {one.name: getattr(found, one.name) / length for one in fields(Slopes) if one.name != "sigma"}
     return Rung(exponent, Slopes(**scaled, sigma=found.sigma), _floor(field, len(displacements)) / length)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -48,8 +48,7 @@ class Rung:
         return np.maximum(np.abs(self.slopes.central), self.slopes.sigma * 2.0**-self.exponent)
 
     def of_rows(self, rows: Indices) -> Rung:
-        taken = {field.name: getattr(self.slopes, field.name)[rows] for field in fields(Slopes)}
-        return Rung(self.exponent, Slopes(**taken), self.floor[rows])
+        return Rung(self.exponent, self.slopes.of_rows(rows), self.floor[rows])
 
 
 @dataclass(frozen=True, slots=True)

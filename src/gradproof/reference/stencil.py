@@ -16,7 +16,7 @@ how much wider the bar is.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -58,6 +58,9 @@ class Slopes:
     @property
     def bar(self) -> Array:
         return self.truncation + self.noise
+
+    def of_rows(self, rows: Indices) -> Slopes:
+        return Slopes(*(getattr(self, one.name)[rows] for one in fields(self)))
 
 
 def sample(field: Ground, displacements: Array, steps: tuple[float, ...]) -> Array:
