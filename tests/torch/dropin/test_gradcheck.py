@@ -101,7 +101,7 @@ def test_backward_that_is_not_reentrant_in_full() -> None:
 def test_a_fast_failure_can_be_replayed() -> None:
     fn = custom(lambda x: x * x, lambda ctx, g, x: 3 * x * g)
     assert "replay    gradproof.check(func, inputs, effort=1, seed=" in str(
-        failure(gradcheck, fn, leaf(60), fast_mode=True)
+        failure(gradcheck, fn, leaf(1100), fast_mode=True)
     )
 
 

@@ -45,7 +45,7 @@ from gradproof.torch.torchprogram import TorchProgram
 ENTRIES = 2**20
 # A Jacobian of no more rows than this is looked at entry by entry in fast mode too: probes take as many calls. With
 # batches a larger one still takes as few; whether there are batches shows in the work itself.
-TINY, SMALL = 40, 160
+TINY, SMALL = 160, 1200
 # A Jacobian of more entries than this is not looked at entry by entry in slow mode either, but by so many probes: its
 # arrays would fill the memory, and a probe overlooks no entry that slow mode would see.
 MOST_ENTRIES, SEVERAL = 2**23, 4
