@@ -57,7 +57,7 @@ def scattered(tensor: Tensor) -> Tensor:
     if tensor.dim() == 0:
         return with_offset(tensor)
     moved = tensor.movedim(0, -1) if tensor.dim() > 1 else tensor
-    gaps = torch.stack([torch.full_like(moved, 7.0), moved], dim=-1)[..., 1]
+    gaps = moved.new_full((*moved.shape, 2), 7.0)[..., 1].copy_(moved)
     return gaps.movedim(-1, 0) if tensor.dim() > 1 else gaps
 
 
