@@ -72,7 +72,7 @@ def trace(call: Call, point: Array) -> Traced:
 
 def nodes(values: Sequence[torch.Tensor]) -> Iterator[Any]:
     """All nodes of the graph behind `values`, each once."""
-    waiting: list[Any] = [value.grad_fn for value in values if value.grad_fn is not None]
+    waiting: list[Any] = list(dict.fromkeys([value.grad_fn for value in values if value.grad_fn is not None]))
     seen = set(waiting)
     while waiting:
         node = waiting.pop()

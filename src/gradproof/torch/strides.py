@@ -13,6 +13,12 @@ def with_gaps(tensor: Tensor) -> Tensor:
     return torch.stack([tensor, torch.zeros_like(tensor)], dim=-1)[..., 0]
 
 
+def expanded(tensor: Tensor) -> Tensor:
+    """Not the same numbers: those of the first index along one dimension, repeated by a stride of 0."""
+    dim = next((k for k, size in enumerate(tensor.shape) if size > 1), None)
+    return tensor if dim is None else tensor.narrow(dim, 0, 1).expand(tensor.shape)
+
+
 def arrangement(tensor: Tensor) -> Callable[[Tensor], Tensor] | None:
     """How a contiguous copy gets the order of this tensor's strides, and gaps if it has any; None if it is contiguous.
     Entries that share memory get memory of their own. Works in every mode, and under vmap."""

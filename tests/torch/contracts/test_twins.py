@@ -41,6 +41,7 @@ def silent(fn: Callable[..., Any], *args: Any, **options: Any) -> None:
     assert found(fn, *args, **options) == []
 
 
+COSTS = ("all", "none")
 EFFORTS = pytest.mark.parametrize("effort", ["exhaustive", 1])
 
 
@@ -258,6 +259,41 @@ def test_a_rule_that_remembers_another_call() -> None:
     silent(rules.Sine.apply, leaf(3))
 
 
+def remembering(what: Callable[[Tensor], Tensor], where: str) -> Any:
+    """x times what forward saw of x; backward takes that from its own call, or from the last one."""
+    last: list[Tensor] = []
+
+    class Remembering(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Tensor) -> Tensor:
+            ctx.seen = what(x)
+            last[:] = [ctx.seen]
+            return x * ctx.seen
+
+        @staticmethod
+        def backward(ctx: Any, g: Tensor) -> Tensor:  # type: ignore[override]
+            return g * (last[0] if where == "global" else ctx.seen)
+
+    return Remembering.apply
+
+
+@pytest.mark.parametrize("what", [torch.sign, lambda x: x[:1].floor()])
+def test_a_rule_that_remembers_little_of_another_call(what: Any) -> None:
+    x = torch.tensor([1.02, -1.5, 0.75], dtype=torch.float64)
+    assert caught(remembering(what, "global"), x, contracts="reusable", effort=1, modes="reverse").code == "reuse"
+    silent(remembering(what, "ctx"), x, contracts="reusable", effort=1, modes="reverse")
+
+
+def test_a_rule_that_remembers_where_rows_may_not_be_alike() -> None:
+    def invertible(x: Tensor) -> Tensor:
+        if torch.linalg.matrix_rank(x.detach()) < 2:
+            raise ValueError("singular")
+        return x
+
+    silent(lambda x: rules.Sine.apply(invertible(x)), leaf(2, 2))
+    assert caught(lambda x: rules.InAGlobal.apply(invertible(x)), leaf(2, 2)).code == "reuse"
+
+
 # ---- undefined
 
 
@@ -415,6 +451,19 @@ def test_a_large_program_with_a_rule_is_pulled_four_times() -> None:
     """Twice for its numbers, once under watch, and once more."""
     cost = check(turning(2.0), leaf(512, 513), seed=1, modes="reverse").cost
     assert (cost.evaluations, cost.pulls) == (3, 4)
+
+
+def test_what_the_contracts_of_a_rule_cost() -> None:
+    """Of pulls: one under watch, one after a call, one without cotangents, and three for layouts, with three calls. The
+    call in between is one of those."""
+
+    def more(fn: Any, *args: Any) -> tuple[int, int]:
+        some, none = (check(fn, args, seed=1, effort=1, modes="reverse", contracts=names).cost for names in COSTS)
+        return some.evaluations - none.evaluations, some.pulls - none.pulls
+
+    # Without contracts, nobody pulls the combination of all cotangents.
+    assert more(rules.OnceOnly.apply, leaf(3, 4)) == (3, 7)
+    assert more(scaled("right"), leaf(3), leaf(3, seed=1), leaf(3, seed=2)) == (9, 13)
 
 
 def test_the_budget_counts_here_too() -> None:

@@ -1,7 +1,7 @@
 """A gradient looks like its input: layout, sparse dimensions, device, size and dtype (R12 of the drop-in).
 
 The engine hides what a custom rule returns: it casts to the input's dtype and sums to the input's size, without a word.
-So each rule is asked on its own what it returns.
+So what each rule returns is looked at before that.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from gradproof.program import Spot
 from gradproof.result import Finding, Place, Verdict
 from gradproof.torch.contracts.pulls import Gradients
 from gradproof.torch.contracts.subject import Subject
+from gradproof.torch.contracts.watch import Looks, looks_of
 from gradproof.torch.graph import Graph, name_of, rule_name
 from gradproof.torch.leaves import dtype_name
 from gradproof.torch.torchprogram import TorchProgram
@@ -40,15 +41,13 @@ def check_attributes(subject: Subject) -> tuple[Finding, ...]:
         Finding("attributes", Verdict.RIGHT, Place(None, Spot(path)), f"the gradient of {path} is sparse", SOME)
         for path in [inputs[i].path for i in sparse if subject.written]
     ]
-    with torch.no_grad():
-        for node, cotangents in () if found or subject.large else subject.first.watch.cotangents.items():
-            subject.program.tally.pulls += 1
-            for returned in _returned(node, cotangents):
-                what = f"{rule_name(node)} returns a gradient for input {returned.index} of forward"
-                sentence = f"{what} that is {returned.dtype or returned.size}"
-                verdict = Verdict.WRONG if returned.coarser else Verdict.RIGHT
-                mended = "; the engine casts it" if returned.dtype else "; the engine sums it"
-                remarks.append(Finding("attributes", verdict, Place(), sentence + mended, HINT))
+    for node, looks in () if found or subject.large else subject.first.watch.returned.items():
+        for returned in _mended(node, looks):
+            what = f"{rule_name(node)} returns a gradient for input {returned.index} of forward"
+            sentence = f"{what} that is {returned.dtype or returned.size}"
+            verdict = Verdict.WRONG if returned.coarser else Verdict.RIGHT
+            mended = "; the engine casts it" if returned.dtype else "; the engine sums it"
+            remarks.append(Finding("attributes", verdict, Place(), sentence + mended, HINT))
     remarks.sort(key=lambda finding: finding.verdict is Verdict.RIGHT)
     return found or tuple(remarks[:1])
 
@@ -89,7 +88,7 @@ def check_returned(program: TorchProgram) -> tuple[Finding, ...]:
     found: list[Finding] = []
     with torch.no_grad():
         for node in _python_nodes(program.traced):
-            for returned in _returned(node, ()):
+            for returned in _mended(node, _returned_for_zeros(node)):
                 looks = f"returned by {name_of(node)} for input {returned.index} of forward"
                 if returned.size:
                     text = f"Analytical gradient has incorrect size: {returned.size}, {looks}; the engine sums it"
@@ -110,21 +109,20 @@ class Returned:
     coarser: bool
 
 
-def _returned(rule: Any, given: Sequence[Tensor | None]) -> Iterator[Returned]:
-    """Only differences."""
-    if not isinstance(rule, torch.autograd.function.BackwardCFunction):
-        return
-    node: Any = rule
+def _returned_for_zeros(node: Any) -> tuple[Looks | None, ...]:
+    """What a rule returns when it is asked by itself."""
     cotangents = [torch.zeros(meta.shape, dtype=meta.dtype, device=meta.device) for meta in node._input_metadata]
-    for i, one in enumerate(given):
-        cotangents[i] = cotangents[i] if one is None else one
     try:
-        returned = node.apply(*cotangents)
+        return looks_of(node.apply(*cotangents))
     except Exception:  # noqa: BLE001  in the engine's own calls it did not; what it cannot do by itself is not asked here
-        return
-    for index, gradient, edge in _edges(node, returned if isinstance(returned, tuple) else (returned,)):
+        return ()
+
+
+def _mended(node: Any, looks: Sequence[Looks | None]) -> Iterator[Returned]:
+    """What the engine has to cast or to sum."""
+    for index, gradient, edge in _edges(node, looks):
         expected = _metadata(edge)
-        if isinstance(gradient, Tensor) and expected is not None:
+        if gradient is not None and expected is not None:
             got, wanted = dtype_name(gradient.dtype), dtype_name(expected.dtype)
             sizes = tuple(gradient.shape), tuple(expected.shape)
             size = (
@@ -136,7 +134,7 @@ def _returned(rule: Any, given: Sequence[Tensor | None]) -> Iterator[Returned]:
                 yield Returned(index, size, dtype, coarser)
 
 
-def _edges(node: Any, returned: Sequence[Any]) -> Iterator[tuple[int, Any, Any]]:
+def _edges(node: Any, returned: Sequence[Looks | None]) -> Iterator[tuple[int, Looks | None, Any]]:
     """Each returned gradient with its place among forward's inputs and its edge. Inputs that are no tensors have no
     edge, and None for a gradient; where that does not tell which they are, nothing is said."""
     numbered = list(enumerate(returned))

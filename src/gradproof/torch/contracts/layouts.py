@@ -17,7 +17,7 @@ from gradproof.result import Finding, Place, Verdict
 from gradproof.torch.calls import UserCall
 from gradproof.torch.contracts.pulls import Gradients, pull, pulled
 from gradproof.torch.contracts.subject import Subject
-from gradproof.torch.strides import with_gaps
+from gradproof.torch.strides import expanded, with_gaps
 
 Arrange = Callable[[Tensor], Tensor]
 FORWARD = "Call .contiguous() on the arguments before their memory is read directly."
@@ -57,14 +57,8 @@ def scattered(tensor: Tensor) -> Tensor:
     if tensor.dim() == 0:
         return with_offset(tensor)
     moved = tensor.movedim(0, -1) if tensor.dim() > 1 else tensor
-    gaps = torch.stack([torch.full_like(moved, 7.0), moved], dim=-1)[..., 1]
+    gaps = moved.new_full((*moved.shape, 2), 7.0)[..., 1].copy_(moved)
     return gaps.movedim(-1, 0) if tensor.dim() > 1 else gaps
-
-
-def expanded(tensor: Tensor) -> Tensor:
-    """Not the same numbers: those of the first index along one dimension, repeated by a stride of 0."""
-    dim = next((k for k, size in enumerate(tensor.shape) if size > 1), None)
-    return tensor if dim is None else tensor.narrow(dim, 0, 1).expand(tensor.shape)
 
 
 ALONE: dict[str, Arrange] = {
@@ -96,25 +90,25 @@ def _trials(tensors: Sequence[Tensor]) -> Iterator[Trial]:
 
 
 def _holds(subject: Subject) -> bool:
-    call, points = subject.call, [point.detach() for point in subject.program.traced.points]
-    if call is None or subject.program.traced.writes or subject.reach == "point":
+    call, traced = subject.call, subject.program.traced
+    if call is None or traced.writes or subject.reach == "point":
         return False
     try:
-        return not any(_together(subject, call, points, trial) for trial in _trials([*points, *subject.cotangents]))
+        trials = _trials([*traced.points, *subject.cotangents])
+        return not any(_together(subject, call, trial) for trial in trials)
     except Exception:  # noqa: BLE001  who raises it, and whether it may, is seen more closely
         return False
 
 
-def _together(subject: Subject, call: UserCall, points: Sequence[Tensor], trial: Trial) -> bool:
+def _together(subject: Subject, call: UserCall, trial: Trial) -> bool:
     """Whether anything differs."""
-
-    def run(arrange: Arrange) -> tuple[Sequence[Tensor], Gradients]:
-        return _run(subject, call, [arrange(x) for x in points], [arrange(one) for one in subject.cotangents])
-
-    here = subject.program.traced.values, subject.gradients
-    values, gradients = run(trial.reference) if trial.other is expanded else here
-    others = run(trial.other)
-    return subject.any_differs(values, others[0]) or subject.first_differing(gradients, others[1]) is not None
+    made = subject.repeated if trial.other is expanded else subject.here
+    if made is None:
+        return True
+    points = [trial.other(point.detach()) for point in made.points]
+    values, gradients = _run(subject, call, points, [trial.other(one) for one in made.cotangents])
+    expected = subject.gradients if made is subject.here else subject.gradients_repeated
+    return subject.any_differs(made.values, values) or subject.first_differing(expected, gradients) is not None
 
 
 def _named(trial: Trial, differs: Callable[[Arrange], bool]) -> str:

@@ -72,7 +72,7 @@ def spread(before: torch.Tensor | None, after: torch.Tensor | None) -> float:
     if before is None and after is None:
         return 0.0
     one, other = (None if gradient is None else numbers(gradient) for gradient in (before, after))
-    if one is not None and other is not None and same(one, other):
+    if one is not None and other is not None and equal(one, other):
         return 0.0
     difference = one - other if one is not None and other is not None else one if other is None else other
     assert difference is not None

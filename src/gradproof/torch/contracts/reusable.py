@@ -17,7 +17,7 @@ def check_reusable(subject: Subject) -> tuple[Finding, ...]:
     """Pull; call the function at another point; pull the first graph again."""
     before, after = subject.gradients, subject.second
     i = subject.first_differing(before, after)
-    if i is None or subject.elsewhere is None:
+    if i is None or subject.between is None:
         return ()
     if subject.first_differing(after, subject.third) is not None:
         return ()  # never the same: that is another contract's business

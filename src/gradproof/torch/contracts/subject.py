@@ -20,6 +20,7 @@ from gradproof.torch.contracts.watch import Watch
 from gradproof.torch.graph import Graph
 from gradproof.torch.leaves import identical
 from gradproof.torch.state import as_called
+from gradproof.torch.strides import expanded
 from gradproof.torch.torchprogram import TorchProgram
 from gradproof.torch.written import is_written
 
@@ -31,7 +32,7 @@ LARGE = 2**18
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Elsewhere:
-    """A call at another point, with another cotangent."""
+    """A call, mostly at another point, with another cotangent."""
 
     points: Sequence[torch.Tensor]
     values: Sequence[torch.Tensor]
@@ -119,7 +120,7 @@ class Subject:
         if self._known:
             return self.program.call.inputs.tensors(self._known.result)
         if self.calls_between:
-            _ = self.elsewhere
+            _ = self.between
         return [None if one is None else one.detach().clone() for one in pull(self.program, self.cotangents)]
 
     @cached_property
@@ -150,24 +151,58 @@ class Subject:
             return self.program.call.one(self.program.call.forms.copies(points))
 
     @cached_property
+    def here(self) -> Elsewhere:
+        return Elsewhere(self.program.traced.points, self.program.traced.values, self.cotangents)
+
+    @property
+    def between(self) -> Elsewhere | None:
+        """The call that comes between the first pull and the second."""
+        return self.repeated or self.elsewhere
+
+    @cached_property
     def elsewhere(self) -> Elsewhere | None:
         """None where the function does not run there, must not, or has no such point."""
         if self.call is None or self.reach == "point":
             return None
-        points = [
-            (point.detach() * (1.0 - ELSEWHERE / (i + 1))).requires_grad_()
-            for i, point in enumerate(self.program.traced.points)
-        ]
+        points = [point.requires_grad_() for point in self._points_elsewhere()]
         try:
             return Elsewhere(points, self.values_at(points), random_cotangents(self.program, self.generator))
         except Exception:  # noqa: BLE001  the point may lie outside of its domain
             return None
 
     @cached_property
+    def repeated(self) -> Elsewhere | None:
+        """The same with numbers that repeat along a dimension, so that they can be had with a stride of 0 as well: one
+        call serves two contracts. None also where calls are not alike, or nothing can repeat."""
+        call, traced = self.call, self.program.traced
+        if call is None or self.reach == "point" or self.program.draws or traced.writes:
+            return None
+        if all(max(one.shape, default=1) < 2 for one in (*traced.points, *self.cotangents)):
+            return None
+        points = [expanded(point).contiguous().requires_grad_() for point in self._points_elsewhere()]
+        self.program.tally.evaluations += 1
+        try:
+            with torch.enable_grad():
+                return Elsewhere(points, call.as_given(points), [expanded(one).contiguous() for one in self.cotangents])
+        except Exception:  # noqa: BLE001  rows that are alike may lie outside of its domain
+            return None
+
+    def _points_elsewhere(self) -> list[torch.Tensor]:
+        points = enumerate(self.program.traced.points)
+        return [point.detach() * (1.0 - ELSEWHERE / (i + 1)) for i, point in points]
+
+    @cached_property
     def gradients_elsewhere(self) -> Gradients:
-        assert self.elsewhere is not None
+        return self._gradients_of(self.elsewhere)
+
+    @cached_property
+    def gradients_repeated(self) -> Gradients:
+        return self._gradients_of(self.repeated)
+
+    def _gradients_of(self, made: Elsewhere | None) -> Gradients:
+        assert made is not None
         self.program.tally.pulls += 1
-        return pulled(self.elsewhere.values, self.elsewhere.points, self.elsewhere.cotangents)
+        return pulled(made.values, made.points, made.cotangents)
 
     def differ(self, one: torch.Tensor | None, other: torch.Tensor | None) -> bool:
         gap = spread(one, other)
@@ -179,8 +214,9 @@ class Subject:
 
     def differ_of(self, i: int, one: torch.Tensor | None, other: torch.Tensor | None) -> bool:
         """The same of one output, which may be nothing but the rounding of larger numbers."""
-        rounding = negligible(self.program) * size_of(self.program, self.program.outputs[i])
-        return self.differ(one, other) and spread(one, other) > rounding
+        if not self.differ(one, other):
+            return False
+        return spread(one, other) > negligible(self.program) * size_of(self.program, self.program.outputs[i])
 
     def first_differing(self, gradients: Gradients, others: Gradients) -> int | None:
         """The first input whose gradients differ."""

@@ -15,23 +15,42 @@ from gradproof.torch.leaves import identical
 Kept = tuple[str, Tensor, Tensor]
 
 
+@dataclass(frozen=True, slots=True)
+class Looks:
+    """Of a gradient that a rule has returned, before the engine casts it or sums it."""
+
+    dtype: torch.dtype
+    layout: torch.layout
+    shape: torch.Size
+
+
+def looks_of(returned: Any) -> tuple[Looks | None, ...]:
+    """Of all that a backward returned, one for each argument of forward; None for what is no tensor."""
+    several = returned if isinstance(returned, tuple) else (returned,)
+    return tuple([Looks(one.dtype, one.layout, one.shape) if isinstance(one, Tensor) else None for one in several])
+
+
 @dataclass(eq=False)
 class Watch:
-    """`with Watch(nodes) as watch: <reverse pass>`. `cotangents` are copies of what each node was given, `overwritten`
-    says in words what a node's backward wrote into. What it wrote into the buffers and parameters of modules is undone:
-    they are the user's."""
+    """`with Watch(nodes) as watch: <reverse pass>`. `cotangents` are copies of what each node was given, `returned` is
+    how that looks which a rule in Python has returned, `overwritten` says in words what a node's backward wrote into.
+    What it wrote into the buffers and parameters of modules is undone: they are the user's."""
 
     written: Sequence[Any]
     modules: Sequence[torch.nn.Module] = ()
     cotangents: dict[Any, tuple[Tensor | None, ...]] = field(default_factory=dict)
+    returned: dict[Any, tuple[Looks | None, ...]] = field(default_factory=dict)
     overwritten: list[tuple[Any, str]] = field(default_factory=list)
     _saved: list[tuple[Any, Kept]] = field(default_factory=list)
     _held: list[Kept] = field(default_factory=list)
     _handles: list[Any] = field(default_factory=list)
+    _looked_at: list[Any] = field(default_factory=list)
 
     def __enter__(self) -> Self:
         for node in self.written:
             self._saved += [(node, (name, tensor, tensor.detach().clone())) for name, tensor in _saved(node)]
+            if isinstance(node, torch.autograd.function.BackwardCFunction):
+                self._look_at(node)
             self._handles += [node.register_prehook(self._before(node)), node.register_hook(self._after(node))]
         for module in self.modules if self.written else ():
             held = [*module.named_buffers(prefix="buffers"), *module.named_parameters(prefix="params")]
@@ -44,6 +63,9 @@ class Watch:
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
+        for node in self._looked_at:
+            del node.apply
+        self._looked_at.clear()
         for node, (name, tensor, before) in self._saved:
             if not identical(tensor, before):
                 self.overwritten.append((node, name))
@@ -53,6 +75,18 @@ class Watch:
                 tensor.data.copy_(before)
         self._saved.clear()
         self._held.clear()
+
+    def _look_at(self, node: Any) -> None:
+        """The engine (torch 2.13) asks a rule in Python for its `apply`. Hooks see what it has mended."""
+        run = node.apply
+
+        def apply(*cotangents: Any) -> Any:
+            returned = run(*cotangents)
+            self.returned[node] = looks_of(returned)
+            return returned
+
+        node.apply = apply
+        self._looked_at.append(node)
 
     def _before(self, node: Any) -> Any:
         def hook(cotangents: tuple[Tensor | None, ...]) -> None:
