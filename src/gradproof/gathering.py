@@ -18,7 +18,6 @@ from gradproof.evidence.plan import PROBES, Plan
 from gradproof.evidence.sums import Sums, held_to_digits, modes, pulls, pushes
 from gradproof.evidence.units import units
 from gradproof.evidence.wording import missing_mode
-from gradproof.precision import SINGLE, form_of
 from gradproof.program import Array
 from gradproof.result import Finding, Verdict
 from gradproof.settings import Settings
@@ -61,10 +60,10 @@ def _exhaustive(task: Task, settings: Settings) -> Gathered:
 
 
 def _probe(task: Task, plan: Plan, settings: Settings) -> Gathered:
-    """Where all differences are of float32, one bar in ten or so is too narrow, and says that something is wrong where
-    nothing is found: others are asked then. What is wrong shows in them too."""
+    """One bar in ten or so is too narrow where all differences are of float32, and says that something is wrong where
+    nothing is found; and one may be just too wide to tell: others are asked then. What is wrong shows in them too."""
     first = _probed(task, plan, settings)
-    if form_of(task.reference) is SINGLE and any(one.verdict is Verdict.UNDECIDED for one in first.comparisons):
+    if any(one.verdict is Verdict.UNDECIDED for one in first.comparisons):
         second = _probed(task, plan, settings)
         if second.comparisons and all(one.verdict is Verdict.RIGHT for one in second.comparisons):
             return second
