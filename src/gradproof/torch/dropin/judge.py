@@ -43,9 +43,9 @@ from gradproof.torch.torchprogram import TorchProgram
 
 # A fast check that ends in doubt is repeated entry by entry if the Jacobian has at most so many.
 ENTRIES = 2**20
-# A Jacobian of no more rows than this is looked at entry by entry in fast mode too: probes take as many calls. With
-# batches a larger one still takes as few; whether there are batches shows in the work itself.
-TINY, SMALL = 160, 1200
+# A Jacobian of no more rows than this is looked at entry by entry in fast mode too, where there may be batches: probes
+# take longer. Beyond, they take as long in most operators, and a tenth in those that turn out to have no batches.
+SMALL = 240
 # A Jacobian of more entries than this is not looked at entry by entry in slow mode either, but by so many probes: its
 # arrays would fill the memory, and a probe overlooks no entry that slow mode would see.
 MOST_ENTRIES, SEVERAL = 2**23, 4
@@ -187,7 +187,7 @@ def _looked(case: Case) -> Result:
 def _effort(program: TorchProgram, options: Options) -> Effort:
     if options.fast_mode:
         rows = 2 * program.point.size + program.value.size
-        if rows > TINY and not (rows <= SMALL and not program.call.forms.reason):
+        if rows > SMALL or program.call.forms.reason:
             return 1
     return "exhaustive" if program.point.size * program.value.size <= MOST_ENTRIES else SEVERAL
 
