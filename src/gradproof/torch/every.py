@@ -28,16 +28,17 @@ def whole(lane: Lane, ways: Mapping[str, Reverse], sides: tuple[Layout, Layout],
     # A guest must not be the last row: a batch could give that to all.
     if count + first.behind < lane.few or (guest is not None and first.place >= len(more)):
         return None
-    jacobian, others = np.zeros((sides[1].size, count)), more
-    for start in range(0, count, lane.most):
-        units = range(start, min(start + lane.most, count))
-        batch = _Batch(units, None, more[:0]) if start else first
-        found = _run(lane, ways, sides, batch)
-        if found is None:
-            return None
-        found.laid.columns(jacobian[:, start : units.stop])
-        if start == 0:
-            others = found.more
+    jacobian, others = np.empty((sides[1].size, count)), more
+    with QUIET:
+        for start in range(0, count, lane.most):
+            units = range(start, min(start + lane.most, count))
+            batch = _Batch(units, None, more[:0]) if start else first
+            found = _run(lane, ways, sides, batch)
+            if found is None:
+                return None
+            found.laid.columns(jacobian[:, start : units.stop])
+            if start == 0:
+                others = found.more
     lane.used = True
     return Every(jacobian, others)
 
@@ -55,8 +56,7 @@ def _run(lane: Lane, ways: Mapping[str, Reverse], sides: tuple[Layout, Layout], 
     guest, count, place, differs = batch.guest, len(batch.units), batch.place, False
     for name in ways if guest is not None else (lane.way,):
         try:
-            with QUIET:
-                gradients = ways[name](batch.cotangents(sides[0]))
+            gradients = ways[name](batch.cotangents(sides[0]))
         except Exception:  # noqa: BLE001, S112  another way, or the rows, get their say
             continue
         laid = _Laid(sides[1], gradients, count + batch.behind)
@@ -106,18 +106,17 @@ class _Batch:
 
 
 class _Laid:
-    """The gradients (k, *shape) of a batch of so many rows, as numbers."""
+    """The gradients (k, *shape) of a batch of so many rows, as numbers; one that is not there is zero."""
 
     def __init__(self, inputs: Layout, gradients: Sequence[torch.Tensor | None], count: int) -> None:
         self._size = inputs.size
         self._parts = [
-            (leaf.span, numbers(one).reshape(count, leaf.size))
+            (leaf.span, np.zeros((count, leaf.size)) if one is None else numbers(one).reshape(count, leaf.size))
             for leaf, one in zip(inputs.leaves, gradients, strict=True)
-            if one is not None
         ]
 
     def rows(self, start: int, count: int) -> Array:
-        result = np.zeros((count, self._size))
+        result = np.empty((count, self._size))
         for span, part in self._parts:
             result[:, span] = part[start : start + count]
         return result

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,6 +10,7 @@ from torch.autograd import forward_ad
 
 from gradproof.errors import GradcheckError
 from gradproof.program import Spot
+from gradproof.quiet import QUIET
 from gradproof.reference.steps import signed
 from gradproof.result import Finding, Place, Verdict
 from gradproof.torch.batchrules import at_once_in_autograd
@@ -64,8 +64,7 @@ def _first_differing(
 ) -> int | None:
     """The first input whose gradients are others in a batch."""
     batch = [torch.stack(column) for column in zip(*rows, strict=True)]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with QUIET:
         batched = pull(program, batch, only=only, batched=True)
     inputs = range(len(program.inputs))
     return next((i for i in inputs if not _agree(batched[i], [row[i] for row in looped])), None)
