@@ -29,6 +29,11 @@ class Graph:
     def nodes(self) -> tuple[Any, ...]:
         return tuple(nodes(self.values))
 
+    @cached_property
+    def written(self) -> tuple[Any, ...]:
+        """The nodes that are no operators of torch's own: custom Functions, and those of extensions."""
+        return tuple([node for node in self.nodes if _is_written(node)])
+
     @property
     def any_graph(self) -> bool:
         """Whether autograd connects any value with the points."""
@@ -90,6 +95,18 @@ def forwardless(graph: Sequence[Any]) -> str:
         if is_operator(node):
             return f"{rule_name(node)} is an operator without a forward rule"
     return ""
+
+
+def _is_written(node: Any) -> bool:
+    """Whether a rule is the work of somebody outside of torch. Its own Functions, such as those of compiled graphs and
+    of checkpoints, are its own business."""
+    name = name_of(node)
+    if name.startswith(OPERATOR) or "CppNode" in name:
+        return True
+    if not isinstance(node, torch.autograd.function.BackwardCFunction):
+        return False
+    module = getattr(getattr(node, "_forward_cls", None), "__module__", "") or ""
+    return module.split(".")[0] != "torch" or module.startswith("torch.testing")
 
 
 def is_operator(node: Any) -> bool:

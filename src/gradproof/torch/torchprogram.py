@@ -184,7 +184,7 @@ class TorchProgram:
 
     @cached_property
     def _no_push(self) -> str:  # why there is no forward mode, as far as it is known
-        return self.call.forms.no_push or forwardless(self.traced.nodes)
+        return self.call.forms.no_push or forwardless(self.traced.written)
 
     def gradient(self, cotangent: Array) -> TorchProgram:
         self._refuse_dead_ends()

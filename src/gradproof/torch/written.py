@@ -1,4 +1,4 @@
-"""Rules that people wrote: which nodes of a graph are such, and what they lead to."""
+"""Rules that people wrote: what they lead to in a graph."""
 
 from __future__ import annotations
 
@@ -8,28 +8,15 @@ from typing import Any
 import torch
 
 from gradproof.routes import Route
-from gradproof.torch.graph import OPERATOR, Graph, name_of, rule_name
+from gradproof.torch.graph import Graph, name_of, rule_name
 
 # What leads from the point to the arguments of a function that is given copies of it.
 COPIES = {"torch::autograd::AccumulateGrad", "CloneBackward0"}
 
 
-def is_written(node: Any) -> bool:
-    """Whether a rule is the work of somebody outside of torch. Its own Functions, such as those of compiled graphs and
-    of checkpoints, are its own business."""
-    name = name_of(node)
-    if name.startswith(OPERATOR) or "CppNode" in name:
-        return True
-    if not isinstance(node, torch.autograd.function.BackwardCFunction):
-        return False
-    module = getattr(getattr(node, "_forward_cls", None), "__module__", "") or ""
-    return module.split(".")[0] != "torch" or module.startswith("torch.testing")
-
-
 def routes(graph: Graph, paths: Sequence[str]) -> tuple[Route, ...]:
     """Which points lie behind which argument of which written rule. Who checks one rule by itself knows which it is."""
-    nodes = graph.nodes
-    written = [node for node in nodes if is_written(node)]
+    nodes, written = graph.nodes, graph.written
     if not written or (len(written) == 1 and all(node is written[0] or name_of(node) in COPIES for node in nodes)):
         return ()
     bits: dict[Any, int] = {}

@@ -22,7 +22,6 @@ from gradproof.torch.leaves import identical
 from gradproof.torch.state import as_called
 from gradproof.torch.strides import expanded
 from gradproof.torch.torchprogram import TorchProgram
-from gradproof.torch.written import is_written
 
 # How much closer to zero another point is, at the first input; a factor keeps most domains, symmetries and zeros.
 ELSEWHERE = 2.0**-5
@@ -71,9 +70,9 @@ class Subject:
         """A pull that was made already serves for one of two, where only torch's own rules have a part in it."""
         return None if self.written or self.call is None else self.program.known
 
-    @cached_property
+    @property
     def written(self) -> tuple[Any, ...]:
-        return written_rules(self.program)
+        return self.program.traced.written
 
     @property
     def gradients(self) -> Gradients:
@@ -98,7 +97,7 @@ class Subject:
         if not self.written:
             return First(pulled(graph.values, graph.points, self.cotangents), Watch(()), [])
         given = [cotangent.clone() for cotangent in self.cotangents]
-        watch = Watch([node for node in graph.nodes if is_written(node)], self.program.call.modules[:1])
+        watch = Watch(graph.written, self.program.call.modules[:1])
         with watch:
             gradients = pulled(graph.values, graph.points, given)
         paths = [leaf.path for leaf in self.program.outputs]
@@ -232,11 +231,6 @@ class Subject:
         """How large it is, for each input."""
         terms = terms_of_gradient(self.program, np.ones(self.program.value.size))
         return tuple(negligible(self.program) * one for one in terms)
-
-
-def written_rules(program: TorchProgram) -> tuple[Any, ...]:
-    """The nodes of the graph that are no operators of torch's own: custom Functions, and those of extensions."""
-    return tuple([node for node in program.traced.nodes if is_written(node)])
 
 
 def slack_for(program: TorchProgram, relative: float) -> float:

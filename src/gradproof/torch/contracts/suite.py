@@ -19,7 +19,7 @@ from gradproof.torch.contracts.layouts import check_layout
 from gradproof.torch.contracts.pure import check_inputs, check_pure
 from gradproof.torch.contracts.reentrant import check_repeatable
 from gradproof.torch.contracts.reusable import check_reusable
-from gradproof.torch.contracts.subject import Subject, slack_for, written_rules
+from gradproof.torch.contracts.subject import Subject, slack_for
 from gradproof.torch.contracts.subsets import MOST, check_subsets
 from gradproof.torch.contracts.undefined import check_undefined
 from gradproof.torch.torchprogram import TorchProgram
@@ -90,7 +90,7 @@ def _no_pull(subject: Subject) -> str:
 def check_contracts(program: TorchProgram, terms: Terms) -> Kept:
     """Hold the program to all of them that are wanted and apply. A contract that cannot be run says so in a note."""
     twice = program.pulled_twice or (terms.repeated and program.strided)
-    if twice and not (terms.by_hand or written_rules(program)):
+    if twice and not (terms.by_hand or program.traced.written):
         return Kept(check_inputs(program), (f"{ONE_PULL}{NO_RULE}",))
     wanted = [contract for contract in ALWAYS if contract.name in terms.names]
     special = [contract for contract in _for_rules(terms) if contract.name in terms.names]
