@@ -46,6 +46,7 @@ class Call:
 
     inputs: Layout
     skipped: tuple[Skipped, ...] = ()
+    returned: tuple[np.dtype[Any], ...] = ()  # the dtypes of the gradients, once there are any
 
     @property
     def outputs(self) -> Layout:
@@ -64,7 +65,9 @@ class Call:
 
         def pull(cotangents: Arrays) -> Arrays:
             with translated("reverse"):
-                return conjugated(transposed(tuple(conjugated(cotangents))))
+                found = transposed(tuple(conjugated(cotangents)))
+            self.returned = tuple(one.dtype for one in found)
+            return conjugated(self.inputs.cast(found))
 
         return Reversed(values, pull)
 
