@@ -96,3 +96,48 @@ def test_the_value_that_comes_with_the_gradient_is_the_functions_own() -> None:
     assert [(finding.code, str(finding.place.output)) for finding in result.wrong] == [("primal", "out[1]")]
     assert [finding.code for finding in gradproof.check(wrong, X, bounds=(0, 2), seed=1).wrong] == ["primal"]
     assert gradproof.check(wrong, X, contracts="linear", seed=1).verdict is Verdict.RIGHT
+
+
+def cast_by_its_rule(value: Any, gradient: Any, dtype: Any) -> Any:
+    function = jax.custom_vjp(value)
+    function.defvjp(lambda x: (value(x), x), lambda x, g: (gradient(x, g).astype(dtype or x.dtype),))
+    return function
+
+
+def shifted(x: Any, g: Any) -> Any:
+    return g
+
+
+def turned(x: Any, g: Any) -> Any:
+    found = g * 1j * jnp.exp(1j * x)
+    return found if jnp.iscomplexobj(x) else found.real
+
+
+@pytest.mark.parametrize(
+    ("value", "gradient", "x", "dtype", "verdict"),
+    [
+        pytest.param(lambda x: x + 1, shifted, X, jnp.float16, Verdict.WRONG, id="coarser"),
+        pytest.param(lambda x: jnp.round(x * 0), lambda x, g: g * 0, X, jnp.int32, Verdict.WRONG, id="integers"),
+        pytest.param(lambda x: jnp.exp(1j * x), turned, X, jnp.complex64, Verdict.WRONG, id="complex for real"),
+        pytest.param(jnp.real, shifted, X + 1j, jnp.float32, Verdict.WRONG, id="real for complex"),
+        pytest.param(
+            lambda x: x + 1, shifted, X.astype(jnp.bfloat16), jnp.float32, Verdict.RIGHT, id="finer: nothing is lost"
+        ),
+    ],
+)
+@pytest.mark.filterwarnings("error")
+def test_a_gradient_of_another_dtype_is_named(value: Any, gradient: Any, x: Any, dtype: Any, verdict: Verdict) -> None:
+    result = gradproof.check(cast_by_its_rule(value, gradient, dtype), x, seed=1)
+    (finding,) = [one for one in result.findings if one.code == "attributes"]
+    assert (finding.verdict, str(finding.place)) == (verdict, "args[0]")
+    assert finding.sentence == f"the gradient of args[0] is {jnp.dtype(dtype).name}, expected {x.dtype.name}"
+    assert all(one.verdict is Verdict.RIGHT for one in result.comparisons) or dtype is jnp.float16
+    twin = gradproof.check(cast_by_its_rule(value, gradient, None), x, seed=1)
+    assert twin.verdict is Verdict.RIGHT, str(twin)
+    assert not [one for one in twin.findings if one.code == "attributes"]
+
+
+def test_second_derivatives_of_a_rule_with_gradients_of_another_dtype() -> None:
+    function = cast_by_its_rule(lambda x: jnp.exp(1j * x), turned, jnp.complex64)
+    result = gradproof.check(function, X[:2], order=2, seed=1)
+    assert [finding.code for finding in result.wrong] == ["attributes"]

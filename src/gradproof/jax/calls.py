@@ -17,6 +17,8 @@ import numpy as np
 from gradproof.jax.leaves import Arrays, Layout, as_array, conjugated, differentiable
 from gradproof.jax.modes import translated
 from gradproof.jax.outputs import Outputs, no_tangent
+from gradproof.jax.recipes import has_reverse_rules
+from gradproof.jax.spread import gathered, sharding_of, spread
 from gradproof.jax.tree import Tree, flatten, rebuild
 from gradproof.program import Skipped, leaves
 
@@ -46,6 +48,7 @@ class Call:
 
     inputs: Layout
     skipped: tuple[Skipped, ...] = ()
+    returned: tuple[np.dtype[Any], ...] = ()  # the dtypes of the gradients, once there are any
 
     @property
     def outputs(self) -> Layout:
@@ -64,12 +67,14 @@ class Call:
 
         def pull(cotangents: Arrays) -> Arrays:
             with translated("reverse"):
-                return conjugated(transposed(tuple(conjugated(cotangents))))
+                found = transposed(tuple(conjugated(cotangents)))
+            self.returned = tuple(one.dtype for one in found)
+            return conjugated(self.inputs.cast(found))
 
         return Reversed(values, pull)
 
     def forward(self, arrays: Arrays, tangents: Arrays) -> Pushed:
-        with translated("forward"):
+        with translated("forward", lambda: has_reverse_rules(self.run, arrays)):
             return Pushed(*jax.jvp(lambda *xs: tuple(self.run(xs)), tuple(arrays), tuple(tangents)))
 
 
@@ -94,6 +99,8 @@ class UserCall(Call):
         self.slots = [slot for slot, (path, _) in enumerate(named) if path in signature.wanted]
         self.start = [(named[slot][0], _as_it_is(named[slot][1])) for slot in self.slots]
         self.inputs = Layout.of(self.start)
+        shardings = self._shardings = [sharding_of(value) for _, value in named]
+        self._own_shardings = [shardings[slot] for slot in self.slots]
         # NumPy arrays that stay fixed are copied for each call; JAX's cannot be changed, other objects go by reference.
         self.fixed: list[Any] = [None if path in signature.wanted else value for path, value in named]
         self._copied = [slot for slot, value in enumerate(self.fixed) if isinstance(value, np.ndarray)]
@@ -114,11 +121,11 @@ class UserCall(Call):
         return self._outputs
 
     def run(self, arrays: Arrays) -> Arrays:
-        args, kwargs, *own = self.arguments(arrays)
+        args, kwargs, *own = self.arguments(spread(arrays, self._own_shardings))
         result = (own[0] if own else self._fn)(*args, **kwargs)
         if self._outputs is None:
             self._outputs = Outputs(result)
-        return self._outputs.leaves_of(result)
+        return gathered(self._outputs.leaves_of(result), self._shardings)
 
     def arguments(self, arrays: Arrays) -> Any:
         """(args, kwargs), and fn if it is a structure, with these leaves."""
@@ -243,7 +250,7 @@ class LinearizedCall(DerivedCall):
         return self.inner.reverse(arrays)
 
     def forward(self, arrays: Arrays, tangents: Arrays) -> Pushed:
-        with translated("forward"):
+        with translated("forward", lambda: has_reverse_rules(self.run, arrays)):
             values, linear = jax.linearize(lambda *xs: tuple(self.run(xs)), *arrays)
             return Pushed(values, linear(*tangents))
 
@@ -266,4 +273,5 @@ def _as_it_is(value: Any) -> Any:
 def double(value: Any) -> Any:
     if not differentiable(value) or value.dtype in _DOUBLE:
         return value
-    return np.asarray(value).astype(np.complex128 if jax.numpy.iscomplexobj(value) else np.float64)
+    wide = np.asarray(value).astype(np.complex128 if jax.numpy.iscomplexobj(value) else np.float64)
+    return jax.device_put(wide, value.sharding) if sharding_of(value) else wide

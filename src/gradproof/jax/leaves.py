@@ -70,6 +70,13 @@ class Layout:
             made.append(part.reshape(len(part), *leaf.shape).astype(dtype, copy=False))
         return made
 
+    def cast(self, arrays: Arrays) -> list[Any]:
+        """Gradients of these leaves in their dtypes: JAX hands on what a rule returns, as it is."""
+        return [
+            one if one.dtype == dtype else _of_kind(one, leaf).astype(dtype)
+            for leaf, dtype, one in zip(self.leaves, self.dtypes, arrays, strict=True)
+        ]
+
     def write(self, arrays: Arrays, into: Array) -> None:
         """For each leaf (k, *shape), or more rows of which the last do not count -> (k, size)."""
         count = len(into)
@@ -87,6 +94,10 @@ class Layout:
 def _part(rows: Array, leaf: Leaf) -> Any:
     part = rows[:, leaf.span]
     return np.ascontiguousarray(part).view(np.complex128) if leaf.is_complex else part
+
+
+def _of_kind(array: Any, leaf: Leaf) -> Any:
+    return array if leaf.is_complex else array.real
 
 
 def _real(flat: Any) -> Any:

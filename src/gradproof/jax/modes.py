@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from gradproof.errors import Unsupported, first_line
@@ -22,8 +22,9 @@ _MISSING = {
 
 
 @contextmanager
-def translated(mode: str) -> Iterator[None]:
-    """Turn JAX's 'there is no such rule' into Unsupported; other exceptions are the user's to see."""
+def translated(mode: str, lacking: Callable[[], bool] = lambda: False) -> Iterator[None]:
+    """Turn JAX's 'there is no such rule' into Unsupported; other exceptions are the user's to see. `lacking`: whether
+    the function holds something that has no such rule; in a `shard_map`, JAX 0.10 says so in no words of its own."""
     try:
         yield
     except Exception as error:
@@ -35,6 +36,8 @@ def translated(mode: str) -> Iterator[None]:
         if rule:
             reason = f"JAX cannot transpose the forward rule ({type(error).__name__} in {rule}): is it linear?"
             raise Unsupported(reason) from error
+        if lacking():
+            raise Unsupported(f"a custom_vjp function has no forward mode ({first_line(error)})") from error
         raise
 
 

@@ -25,8 +25,10 @@ from gradproof.jax.leaves import Arrays
 # What is compiled with the bodies that it is given; and what keeps that.
 LOOPS = frozenset({"scan", "while", "cond", "custom_linear_solve"})
 JITS = frozenset({"jit", "pjit"})
+# What has a rule for reverse mode alone.
+REVERSED = frozenset({"custom_vjp_call", "custom_vjp_call_jaxpr"})
 # What has rules, in parameters of its own, for those who differentiate it: they do not run when it does.
-RULED = frozenset({"custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr"})
+RULED = REVERSED | {"custom_jvp_call"}
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -73,6 +75,18 @@ def compiles_anew(run: Callable[[Arrays], Arrays], arrays: Arrays) -> bool:
         return bool(jits) and any(map(operator.is_not, jits, _jits(traced(run, arrays).jaxpr)))
     except Exception:  # noqa: BLE001  whatever it is, it need not happen in a plain call
         return False
+
+
+def has_reverse_rules(run: Callable[[Arrays], Arrays], arrays: Arrays) -> bool:
+    """Whether there is a `custom_vjp` function inside, which has no forward mode."""
+    try:
+        return _are_inside(traced(run, arrays).jaxpr)
+    except Exception:  # noqa: BLE001  whatever it is, it need not happen in a plain call
+        return False
+
+
+def _are_inside(jaxpr: Any) -> bool:
+    return any(eqn.primitive.name in REVERSED or any(map(_are_inside, bodies(eqn.params))) for eqn in jaxpr.eqns)
 
 
 def _loops(jaxpr: Any) -> bool:

@@ -6,6 +6,7 @@ import numpy as np
 
 from gradproof.contracts.repeatable import check_pulls, check_repeated
 from gradproof.contracts.suite import Kept, Terms
+from gradproof.jax.contracts.attributes import check_attributes
 from gradproof.jax.contracts.jitted import check_jitted
 from gradproof.jax.contracts.primal import check_primals
 from gradproof.jax.jaxprogram import JaxProgram
@@ -19,6 +20,8 @@ def check_contracts(program: JaxProgram, terms: Terms) -> Kept:
     findings: tuple[Finding, ...] = ()
     if "repeatable" in terms.names:
         findings += _check_pulls(program, terms)
+    if "attributes" in terms.names:
+        findings += check_attributes(program)
     if "primal" in terms.names:
         findings += check_primals(program, terms.nondet_tol)
     if "jit" in terms.names and terms.by_hand:
