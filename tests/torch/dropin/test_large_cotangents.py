@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from gradproof.errors import GradcheckError
-from gradproof.torch.dropin import gradgradcheck
+from gradproof.torch.dropin import gradcheck, gradgradcheck
 
 DTYPES = [torch.float64, torch.complex128]
 Rule = Callable[[Tensor], Tensor]
@@ -77,3 +77,27 @@ def test_a_first_backward_that_is_not_linear_is_not_trusted_to_be(size: int) -> 
     for change in (torch.abs, lambda g: g.clamp(-1, 1)):
         with pytest.raises(GradcheckError):
             gradgradcheck(product(matrix, matrix, change), (x,))
+
+
+class ByLogarithms(torch.autograd.Function):
+    """Of x nothing is left but rounding, as of two terms that cancel; `bent` is a part that goes by the cotangent's
+    size."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, y: Tensor, bent: float) -> Tensor:
+        ctx.bent = bent
+        return 0 * x + y
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, Tensor, None]:  # type: ignore[override]
+        logarithm = g.abs().log() + 1
+        return g.sign() * logarithm.exp() - g * torch.e + ctx.bent * (g.clamp(-4, 4) - g), g, None
+
+
+@pytest.mark.parametrize("fast", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+def test_what_rounding_leaves_of_terms_that_cancel_may_depend_on_the_size(fast: bool, seed: int) -> None:
+    x, y = draw(5, seed=seed).requires_grad_(), draw(5, seed=seed + 10).requires_grad_()
+    assert gradcheck(lambda x, y: ByLogarithms.apply(x, y, 0.0), (x, y), fast_mode=fast)
+    with pytest.raises(GradcheckError, match="backward"):
+        gradcheck(lambda x, y: ByLogarithms.apply(x, y, 1e-9), (x, y), fast_mode=fast)
