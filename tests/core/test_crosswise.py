@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -214,6 +215,44 @@ def test_a_block_of_zeros_is_held_to_be_zero() -> None:
     wrong[5, 200] = 1e-3
     program = replace(right, pull_with=lambda rows: rows @ wrong)
     assert run(program, modes="reverse").verdict is Verdict.WRONG
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_block_that_rounding_hides_is_no_block_of_zeros(seed: int) -> None:
+    """The second input does next to nothing: what sums of differences cannot tell, entries have to."""
+    jacobian = matrix((160, 150), seed)
+    jacobian[:, 75:] *= 1e-11
+
+    def values(rows: Array) -> Array:  # the same for one row and for many: nothing moves
+        return np.asarray((np.sin(rows)[:, None] * jacobian).sum(axis=-1))
+
+    right = HandProgram(values, jacobian, np.random.default_rng(7).standard_normal(150), ((75,), (75,)))
+    true = jacobian * np.cos(right.point)
+    negated = true.copy()
+    negated[:, 75:] *= -1
+    verdicts = [
+        run(replace(right, pull_with=lambda rows, claimed=claimed: rows @ claimed), modes="reverse", seed=seed).verdict
+        for claimed in (true, negated)
+    ]
+    assert verdicts[0] is not Verdict.WRONG
+    assert verdicts[1] is Verdict.WRONG
+
+
+@pytest.mark.parametrize("modes", ["reverse", "forward", ("reverse", "forward")])
+def test_empty_leaves_and_single_numbers_are_no_matter(modes: object) -> None:
+    jacobian = matrix((301, 201))
+    jacobian[300] *= 1e3
+    shapes: dict[str, Any] = {"input_shapes": ((200,), (0, 3), ()), "output_shapes": ((), (0,), (299,), ())}
+    jacobian = np.roll(jacobian, 1, axis=0)
+    right = replace(linear(jacobian), **shapes)
+    result = run(right, modes=modes)
+    assert result.verdict is Verdict.RIGHT
+    assert result.cost.pulls + result.cost.pushes < 40
+    for place in ((0, 200), (0, 7), (300, 3), (9, 200)):
+        wrong = jacobian.copy()
+        wrong[place] *= 1.01
+        program = replace(linear(jacobian, wrong, wrong), **shapes)
+        assert run(program, modes=modes).verdict is Verdict.WRONG
 
 
 def test_a_kink_is_looked_at_entry_by_entry() -> None:

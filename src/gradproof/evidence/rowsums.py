@@ -9,6 +9,7 @@ Where the digits of the differences do not tell so little, or anything else leav
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +20,7 @@ from gradproof.evidence.entries import entry_of
 from gradproof.evidence.gathered import Gathered, Task, weakest
 from gradproof.evidence.glanced import enough_of_zero
 from gradproof.evidence.groups import Groups
+from gradproof.evidence.scales import rounding
 from gradproof.evidence.together import Moves, floor_of, moved
 from gradproof.norms import rms
 from gradproof.precision import DOUBLE
@@ -58,8 +60,9 @@ def gather_by_rows(task: Task, field: Field, groups: Groups, lengths: Array) -> 
         return None
     if pulled is None:
         return None
-    moves = Moves(groups, np.ldexp(lengths, _longer(task, field, Moves(groups, lengths), pulled)))
-    sums = _held(task, field, moves, pulled)
+    claimed = _claimed(task, pulled)
+    moves = Moves(groups, np.ldexp(lengths, _longer(task, field, Moves(groups, lengths), pulled, claimed)))
+    sums = _held(task, field, moves, pulled, claimed)
     return None if sums is None else _gathered(task, moves, sums)
 
 
@@ -69,6 +72,11 @@ class _Pulled:
 
     cotangents: Array
     gradients: Array
+
+    def full(self, task: Task) -> Iterator[tuple[Leaf, Array, Array]]:
+        """Every output with its row that has no zeros."""
+        own = slice(FIRST, None, 1 + PARTS)
+        return zip(task.program.outputs, self.cotangents[own], self.gradients[own], strict=True)
 
 
 def _pulled(task: Task) -> _Pulled | None:
@@ -107,20 +115,26 @@ def _same(one: Array, other: Array, size: Array, leaves: tuple[Leaf, ...]) -> bo
     return bool((np.abs(one - other) <= ROUNDINGS * DOUBLE.roundoff * size).all())
 
 
-def _longer(task: Task, field: Field, moves: Moves, pulled: _Pulled) -> int:
-    """log2 of how much farther the groups should move, so that rounding is a quarter of what there may be of it. How
-    large the blocks are is taken from what is claimed of them."""
+def _claimed(task: Task, pulled: _Pulled) -> dict[str, Array]:
+    """For each input leaf, a low estimate of what is claimed to be the rms of its block, for every output (M,). What is
+    nothing but rounding claims to be zero."""
+    result = {leaf.path: np.zeros(task.program.value.size) for leaf in task.program.inputs}
+    for output, cotangent, gradient in pulled.full(task):
+        for leaf in task.program.inputs:
+            size = rms(gradient[leaf.span]) / (float(np.linalg.norm(cotangent)) or 1.0)
+            result[leaf.path][output.span] = SURELY * size if size > rounding(task, output, leaf) else 0.0
+    return result
+
+
+def _longer(task: Task, field: Field, moves: Moves, pulled: _Pulled, claimed: dict[str, Array]) -> int:
+    """log2 of how much farther the groups should move, so that rounding is a quarter of what there may be of it."""
     groups, shortest, share = moves.groups, moves.groups.least(moves.lengths), 0.0
-    rows = zip(
-        task.program.outputs, pulled.cotangents[FIRST :: 1 + PARTS], pulled.gradients[FIRST :: 1 + PARTS], strict=True
-    )
-    for output, cotangent, gradient in rows:
-        weights = cotangent[output.span]
-        rounding = FLOOR_FACTOR * float(np.sqrt(weights**2 @ field.floor[output.span] ** 2))
+    for output, cotangent, _ in pulled.full(task):
+        hidden = FLOOR_FACTOR * float(np.linalg.norm(cotangent[output.span] * field.floor[output.span]))
         for leaf, span in zip(groups.leaves, groups.spans, strict=True):
-            scale = SURELY * rms(gradient[leaf.span]) / (float(np.linalg.norm(weights)) or 1.0)
-            granted = 0.5 * tolerance_of_one(0.0, scale, task.tolerance) * shortest[span].min(initial=np.inf)
-            share = max(share, rounding / granted) if scale else share
+            scale = float(claimed[leaf.path][output.span].max(initial=0.0))
+            if scale:
+                share = max(share, hidden / (0.5 * tolerance_of_one(0.0, scale, task.tolerance) * shortest[span].min()))
     return int(np.clip(np.ceil(np.log2(4.0 * share)), 0, LONGER)) if share else 0
 
 
@@ -135,22 +149,24 @@ class _Sums:
     scale: Array
 
 
-def _held(task: Task, field: Field, moves: Moves, pulled: _Pulled) -> _Sums | None:
-    """None if the sums disagree, or an output bends."""
+def _held(task: Task, field: Field, moves: Moves, pulled: _Pulled, claimed: dict[str, Array]) -> _Sums | None:
+    """None if the sums disagree, an output bends, or what is claimed is lost in the rounding of what the outputs do."""
     seen = moved(task, field, moves)
     floor = floor_of(task, seen)
     scale = moves.scale(scales_of(task, moves, moves.lengths, seen.slope, floor), floor.size)
     size = moves.size(seen.slope, scale)
+    if ((scale == 0) & (moves.scale(claimed, floor.size) > 0)).any():
+        return None
     if not (seen.bend <= SUSPICIOUS * size + BENT_BY_ROUNDING * floor).all():
         return None
     with np.errstate(invalid="ignore", over="ignore"):
         weights = pulled.cotangents**2
         expected = pulled.cotangents @ seen.slope.T
         given = moves.groups.sums(moves.lengths, pulled.gradients.T).T
-        rounding = np.sqrt(weights @ floor**2)[:, None]
+        hidden = np.sqrt(weights @ floor**2)[:, None]
         agree = min(PROBE.agree, seen.strictness.agree)
-        agreed = np.abs(given - expected) <= agree * np.sqrt(weights @ (size**2).T) + rounding
-    return _Sums(given, expected, rounding, scale) if agreed.all() else None
+        agreed = np.abs(given - expected) <= agree * np.sqrt(weights @ (size**2).T) + hidden
+    return _Sums(given, expected, hidden, scale) if agreed.all() else None
 
 
 def scales_of(task: Task, moves: Moves, amounts: Array, along: Array, floor: Array | None = None) -> dict[str, Array]:

@@ -247,6 +247,26 @@ def test_what_the_engine_mends_is_remarked_on(how: str) -> None:
     assert (remark.code, remark.verdict) == ("attributes", Verdict.RIGHT)
 
 
+@pytest.mark.parametrize("narrow", [True, False])
+def test_a_rule_that_goes_through_its_ctx_finds_what_it_has_put_there(narrow: bool) -> None:
+    class Through(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Tensor) -> Tensor:
+            ctx.factor = 2 * x.detach()
+            return x * x
+
+        @staticmethod
+        def backward(ctx: Any, g: Tensor) -> Tensor:  # type: ignore[override]
+            for factor in vars(ctx).values():
+                g = g * factor
+            return g.float() if narrow else g
+
+    options: Any = {"contracts": "attributes", "effort": 1, "modes": "reverse", "tolerance": 1e-3}
+    result = check(Through.apply, leaf(3), seed=1, **options)
+    assert not any("left out" in note for note in result.notes)
+    assert [finding.code for finding in result.wrong] == (["attributes"] if narrow else [])
+
+
 # ---- reusable
 
 
@@ -292,6 +312,20 @@ def test_a_rule_that_remembers_where_rows_may_not_be_alike() -> None:
 
     silent(lambda x: rules.Sine.apply(invertible(x)), leaf(2, 2))
     assert caught(lambda x: rules.InAGlobal.apply(invertible(x)), leaf(2, 2)).code == "reuse"
+
+
+@pytest.mark.parametrize("where", ["global", "ctx"])
+def test_a_rule_that_remembers_a_call_that_gave_nan(where: str) -> None:
+    """The call in between has rows that are alike, whose deviation is zero."""
+
+    def slope(x: Tensor) -> Tensor:
+        return (x - x.mean(0)).square().mean(0).rsqrt() * (x - x.mean(0)).square().mean(0).sqrt()
+
+    rule = remembering(slope, where)
+    if where == "ctx":
+        silent(rule, leaf(4, 3), contracts="reusable", effort=1, modes="reverse")
+    else:
+        assert caught(rule, leaf(4, 3), contracts="reusable", effort=1, modes="reverse").code == "reuse"
 
 
 # ---- undefined
@@ -350,6 +384,21 @@ def test_a_point_where_rounding_decides_tells_nothing_about_memory(size: int) ->
     silent(lambda x: rules.memory("right")(x).amax(0), leaf(size, size))
     finding = caught(lambda x: rules.memory("repeated")(x).amax(0), leaf(size, size))
     assert "another value when args[0] is expanded" in finding.sentence
+
+
+@pytest.mark.parametrize("how", ["expanded", "right"])
+def test_memory_matters_where_rows_that_are_alike_have_no_gradient(how: str) -> None:
+    """NaN at the end of a domain, which is like any other NaN; or zero."""
+    rule = rules.memory(how)
+    for fn, x in (
+        (torch.acosh, 1.001 + 0.01 * leaf(3, 4).abs()),
+        (lambda x: (x - x.mean(0)).square(), leaf(4, 3)),
+    ):
+        through = lambda x, fn=fn: rule(fn(x))  # noqa: E731
+        if how == "right":
+            silent(through, x)
+        else:
+            assert "expanded (stride 0)" in caught(through, x).sentence
 
 
 def test_the_input_to_blame_is_named() -> None:

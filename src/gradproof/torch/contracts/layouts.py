@@ -15,7 +15,7 @@ from torch import Tensor
 from gradproof.program import Spot
 from gradproof.result import Finding, Place, Verdict
 from gradproof.torch.calls import UserCall
-from gradproof.torch.contracts.pulls import Gradients, pull, pulled
+from gradproof.torch.contracts.pulls import Gradients, finite, largest, pull, pulled
 from gradproof.torch.contracts.subject import Subject
 from gradproof.torch.strides import expanded, with_gaps
 
@@ -101,14 +101,24 @@ def _holds(subject: Subject) -> bool:
 
 
 def _together(subject: Subject, call: UserCall, trial: Trial) -> bool:
-    """Whether anything differs."""
+    """Whether anything differs, or may do so unseen."""
     made = subject.repeated if trial.other is expanded else subject.here
     if made is None:
         return True
+    expected = subject.gradients if made is subject.here else subject.gradients_repeated
+    if made is not subject.here and not _tells(subject, made.values, expected):
+        return True
     points = [trial.other(point.detach()) for point in made.points]
     values, gradients = _run(subject, call, points, [trial.other(one) for one in made.cotangents])
-    expected = subject.gradients if made is subject.here else subject.gradients_repeated
     return subject.any_differs(made.values, values) or subject.first_differing(expected, gradients) is not None
+
+
+def _tells(subject: Subject, values: Sequence[Tensor], gradients: Gradients) -> bool:
+    """Whether a difference would show at another point: NaN is like any other NaN, and zero remains zero."""
+    if not all(map(finite, (*values, *gradients))):
+        return False
+    sizes = [(largest(one), largest(here)) for one, here in zip(gradients, subject.gradients, strict=True)]
+    return all(size > subject.slack * here for size, here in sizes if here)
 
 
 def _named(trial: Trial, differs: Callable[[Arrange], bool]) -> str:

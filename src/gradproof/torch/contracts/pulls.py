@@ -68,7 +68,7 @@ def close(one: torch.Tensor, other: torch.Tensor) -> bool:
 
 
 def spread(before: torch.Tensor | None, after: torch.Tensor | None) -> float:
-    """How far two gradients are apart; one that is not there is zero, and NaN is like NaN."""
+    """How far two gradients are apart; one that is not there is zero, and NaN is like NaN alone."""
     if before is None and after is None:
         return 0.0
     one, other = (None if gradient is None else numbers(gradient) for gradient in (before, after))
@@ -76,7 +76,16 @@ def spread(before: torch.Tensor | None, after: torch.Tensor | None) -> float:
         return 0.0
     difference = one - other if one is not None and other is not None else one if other is None else other
     assert difference is not None
-    return float(difference.detach().abs().nan_to_num(0.0).max()) if difference.numel() else 0.0
+    if not difference.numel():
+        return 0.0
+    gap = difference.detach().abs().nan_to_num(0.0)
+    if one is not None and other is not None:
+        gap = gap.masked_fill(one.isnan() != other.isnan(), torch.inf)
+    return float(gap.max())
+
+
+def finite(gradient: torch.Tensor | None) -> bool:
+    return gradient is None or bool(numbers(gradient).isfinite().all())
 
 
 def largest(gradient: torch.Tensor | None) -> float:

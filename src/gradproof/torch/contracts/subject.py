@@ -15,7 +15,7 @@ from gradproof.batching import Known
 from gradproof.contracts.suite import Reach
 from gradproof.sizes import negligible, size_of, terms_of_gradient
 from gradproof.torch.calls import UserCall
-from gradproof.torch.contracts.pulls import Gradients, largest, numbers, pull, pulled, random_cotangents, spread
+from gradproof.torch.contracts.pulls import Gradients, finite, largest, pull, pulled, random_cotangents, spread
 from gradproof.torch.contracts.watch import Watch
 from gradproof.torch.graph import Graph
 from gradproof.torch.leaves import identical
@@ -106,7 +106,7 @@ class Subject:
 
     @property
     def finite(self) -> bool:
-        return all(one is None or bool(numbers(one).isfinite().all()) for one in self.gradients)
+        return all(map(finite, self.gradients))
 
     @property
     def calls_between(self) -> bool:

@@ -64,7 +64,7 @@ class Watch:
             handle.remove()
         self._handles.clear()
         for node in self._looked_at:
-            del node.apply
+            vars(node).pop("apply", None)  # there is none where it has run
         self._looked_at.clear()
         for node, (name, tensor, before) in self._saved:
             if not identical(tensor, before):
@@ -77,11 +77,12 @@ class Watch:
         self._held.clear()
 
     def _look_at(self, node: Any) -> None:
-        """The engine (torch 2.13) asks a rule in Python for its `apply`. Hooks see what it has mended."""
-        run = node.apply
+        """The engine (torch 2.13) asks a rule in Python for its `apply`. Hooks see what it has mended. The rule itself
+        meets its ctx as it is."""
 
         def apply(*cotangents: Any) -> Any:
-            returned = run(*cotangents)
+            del node.apply
+            returned = node.apply(*cotangents)
             self.returned[node] = looks_of(returned)
             return returned
 
