@@ -165,7 +165,7 @@ def unresolved(program: Program, tangent: Array) -> Array:
             # Not the largest: a kink is in a few of them.
             rough = np.mean(np.abs(np.diff(values, 4, axis=0)), axis=0) / 16.0
         found[k] = np.where(extent(values) > 0, rough / (step or 1.0), np.inf)
-    return np.nan_to_num(found.min(axis=0), posinf=0.0)
+    return np.asarray(np.nan_to_num(found.min(axis=0), posinf=0.0))
 
 
 def leftovers(program: Program, generator: np.random.Generator) -> tuple[float, ...]:
