@@ -10,23 +10,25 @@ import torch
 
 from bench.table import Claim, Part, Size, Table
 from gradproof import Verdict
-from tests.random_programs import CLEAR, draw, verdict
+from tests.random_operations import EVERYTHING, WITHOUT_KINKS
+from tests.random_programs import CLEAR, Kind, draw, verdict
 
 
 @dataclass(frozen=True)
-class Kind:
+class Campaign:
     name: str
-    dtype: torch.dtype
-    large: bool
-    kinks: bool
+    kind: Kind
     count: int
 
 
-KINDS = (
-    Kind("float64, up to 216 elements", torch.float64, large=False, kinks=True, count=3000),
-    Kind("float64, 2,000 to 40,000 elements", torch.float64, large=True, kinks=False, count=300),
-    Kind("float32, up to 216 elements", torch.float32, large=False, kinks=True, count=1000),
-    Kind("bfloat16, up to 216 elements", torch.bfloat16, large=False, kinks=True, count=500),
+CAMPAIGNS = (
+    Campaign("float64, up to 216 elements", Kind(), 3000),
+    Campaign("float64, 2,000 to 40,000 elements", Kind(torch.float64, WITHOUT_KINKS, large=True), 300),
+    Campaign("float32, up to 216 elements", Kind(torch.float32), 1000),
+    Campaign("bfloat16, up to 216 elements", Kind(torch.bfloat16), 500),
+    Campaign("all operations, float64", Kind(torch.float64, EVERYTHING), 500),
+    Campaign("all operations, float32", Kind(torch.float32, EVERYTHING), 200),
+    Campaign("all operations, float64, second derivatives", Kind(torch.float64, EVERYTHING, order=2), 100),
 )
 # Those below are for finding mistakes: no change was made with these in view.
 FIRST = 30_000
@@ -40,16 +42,17 @@ def run(size: Size, say: Callable[[str], None]) -> Part:
     table = Table(
         "Random programs",
         ("kind", "right", "RIGHT", "UNDECIDED", "WRONG", "wrong", "WRONG", "UNDECIDED", "RIGHT"),
-        "one to eight operations at a random point; wrong: one gradient on the way is altered, and by it at least "
-        f"{CLEAR:g} of the result",
+        "one to eight operations at a random point: elementwise, along a dimension, of two values; all operations: "
+        "matrices, indices, padding, attention, complex numbers and parameters of modules as well; wrong: one rule on "
+        f"the way is altered (of a gradient or of forward mode), and by it at least {CLEAR:g} of the result",
     )
     rights, wrongs = Counter[Verdict](), Counter[Verdict]()
-    for kind in KINDS:
-        say(f"random programs: {kind.name}")
-        right, wrong = _campaign(kind, int(kind.count * (QUICK if size == "quick" else 1.0)), say)
+    for campaign in CAMPAIGNS:
+        say(f"random programs: {campaign.name}")
+        right, wrong = _run(campaign, int(campaign.count * (QUICK if size == "quick" else 1.0)), say)
         answers = (Verdict.RIGHT, Verdict.UNDECIDED, Verdict.WRONG)
         table.add(
-            kind.name,
+            campaign.name,
             right.total(),
             *(right[one] for one in answers),
             wrong.total(),
@@ -73,20 +76,20 @@ def run(size: Size, say: Callable[[str], None]) -> Part:
     )
 
 
-def _campaign(kind: Kind, count: int, say: Callable[[str], None]) -> tuple[Counter[Verdict], Counter[Verdict]]:
+def _run(campaign: Campaign, count: int, say: Callable[[str], None]) -> tuple[Counter[Verdict], Counter[Verdict]]:
     right, wrong = Counter[Verdict](), Counter[Verdict]()
     for seed in range(FIRST, FIRST + count):
-        drawn = draw(seed, kind.dtype, large=kind.large, kinks=kind.kinks)
+        drawn = draw(seed, campaign.kind)
         if drawn is None:
             continue
         found = verdict(drawn.program, drawn, seed)
         right[found] += 1
         if found is not Verdict.RIGHT:
-            say(f"{kind.name}, seed {seed}: {found} for a right program ({drawn.program})")
+            say(f"{campaign.name}, seed {seed}: {found} for a right program ({drawn.steps})")
         if drawn.gap < CLEAR:
             continue
         found = verdict(drawn.wrong, drawn, seed)
         wrong[found] += 1
         if found is not Verdict.WRONG:
-            say(f"{kind.name}, seed {seed}: {found} for {drawn.mistake} ({drawn.program})")
+            say(f"{campaign.name}, seed {seed}: {found} for {drawn.mistake} ({drawn.steps})")
     return right, wrong

@@ -6,36 +6,40 @@ import pytest
 import torch
 
 from gradproof import Verdict
-from tests.random_programs import CLEAR, draw, verdict
+from tests.random_operations import EVERYTHING, WITHOUT_KINKS
+from tests.random_programs import CLEAR, Kind, draw, verdict
 
 
 @pytest.mark.parametrize(
-    ("dtype", "large", "seeds"),
+    ("kind", "seeds"),
     [
-        *((torch.float64, False, range(first, first + 10)) for first in range(0, 60, 10)),
-        *((torch.float32, False, range(first, first + 10)) for first in range(0, 20, 10)),
-        (torch.bfloat16, False, range(10)),
-        (torch.float64, True, range(6)),
+        *((Kind(), range(first, first + 10)) for first in range(0, 60, 10)),
+        *((Kind(torch.float32), range(first, first + 10)) for first in range(0, 20, 10)),
+        (Kind(torch.bfloat16), range(10)),
+        (Kind(torch.float64, WITHOUT_KINKS, large=True), range(6)),
+        *((Kind(torch.float64, EVERYTHING), range(first, first + 10)) for first in range(0, 30, 10)),
+        (Kind(torch.float32, EVERYTHING), range(10)),
+        (Kind(torch.float64, EVERYTHING, order=2), range(10)),
     ],
 )
-def test_right_and_wrong_random_programs_are_told_apart(dtype: torch.dtype, large: bool, seeds: range) -> None:
+def test_right_and_wrong_random_programs_are_told_apart(kind: Kind, seeds: range) -> None:
     wrong = 0
     for seed in seeds:
-        drawn = draw(seed, dtype, large=large, kinks=not large)
+        drawn = draw(seed, kind)
         if drawn is None:
             continue
-        assert verdict(drawn.program, drawn, seed) is Verdict.RIGHT, (seed, str(drawn.program))
+        assert verdict(drawn.program, drawn, seed) is Verdict.RIGHT, (seed, drawn.steps)
         if drawn.gap >= CLEAR:
             wrong += 1
-            assert verdict(drawn.wrong, drawn, seed) is Verdict.WRONG, (seed, drawn.mistake, str(drawn.program))
+            assert verdict(drawn.wrong, drawn, seed) is Verdict.WRONG, (seed, drawn.mistake, drawn.steps)
     assert wrong > len(seeds) // 4
 
 
 def test_the_same_seed_draws_the_same_program() -> None:
-    one, other = draw(7), draw(7)
+    one, other = draw(7, Kind(operations=EVERYTHING)), draw(7, Kind(operations=EVERYTHING))
     assert one is not None
     assert other is not None
-    assert str(one.program) == str(other.program)
+    assert (one.steps, one.mistake) == (other.steps, other.mistake)
     assert all(torch.equal(x, y) for x, y in zip(one.args, other.args, strict=True))
     assert one.gap == other.gap
 
@@ -46,6 +50,6 @@ def test_the_same_seed_draws_the_same_program() -> None:
 def test_programs_that_were_judged_wrongly_once(seed: int) -> None:
     drawn = draw(seed)
     assert drawn is not None
-    assert verdict(drawn.program, drawn, seed) is Verdict.RIGHT, str(drawn.program)
+    assert verdict(drawn.program, drawn, seed) is Verdict.RIGHT, drawn.steps
     if drawn.gap >= CLEAR:
         assert verdict(drawn.wrong, drawn, seed) is Verdict.WRONG, drawn.mistake

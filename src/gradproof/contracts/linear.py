@@ -20,7 +20,7 @@ from gradproof.errors import Unsupported
 from gradproof.norms import dot, first_of_largest, rms
 from gradproof.precision import DOUBLE, SINGLE, Precision, form_of
 from gradproof.program import Array, Leaf, Program
-from gradproof.reference.rounding import FACTORS, LUCK, beside, extent, magnified, trembling
+from gradproof.reference.rounding import FACTORS, LUCK, beside, extent, magnified, trembling, unresolved
 from gradproof.reference.steps import signed
 from gradproof.result import Finding, Verdict
 from gradproof.settings import Tolerance
@@ -181,7 +181,8 @@ def _beyond_forward(program: Program, found: Combined, tolerance: Tolerance) -> 
         if not excess or not np.allclose(program.push(tangent[None])[0], pushed, share, 0.0, equal_nan=True):
             return {}  # what is never the same twice is for others to say
         # Terms that cancel leave a rounding, which is another one for tangents that differ by a rounding.
-        uncertain = LUCK * extent(program.push(beside(tangent, program.inputs, np.random.default_rng(0))))
+        uncertain = extent(program.push(beside(tangent, program.inputs, np.random.default_rng(0))))
+        uncertain = LUCK * np.maximum(uncertain, unresolved(program, tangent))
     return {leaf: beyond - uncertain[leaf.span] for leaf, beyond in excess.items()}
 
 

@@ -42,11 +42,13 @@ def widen(task: Task, analytic: dict[str, Array], numeric: Estimate, wrong: Mask
     """Make the bars of such entries (N, M) as wide as their rounding."""
     if form_of(task.program) is not DOUBLE:
         _on_treads(task, analytic, numeric, wrong)
-        return
     if not wrong.any():
         return
     apart = np.maximum.reduce([numeric.distance(one) for one in analytic.values()])
     wrong = wrong & ~_excused_zeros(task, numeric, wrong, apart)
+    # What native numbers may be off by is asked elsewhere.
+    if form_of(task.program) is not DOUBLE:
+        return
     if not 0 < np.count_nonzero(wrong.any(axis=0)) <= MOST:
         return
     wrong = wrong & ~_excused_slopes(task, numeric, wrong, apart)

@@ -94,7 +94,7 @@ def lost(task: Task, leaf: Leaf) -> Array:
     if not still.any():
         return np.zeros(still.size)
     size = np.maximum(swings(task, leaf), swings(task, leaf, BEYOND_ZERO))
-    return np.where(still, least(task.program, leaf, DOUBLE) * size, 0.0)
+    return np.where(still, least(task.program, leaf, form_of(task.reference)) * size, 0.0)
 
 
 def _both_ways(task: Task, leaf: Leaf, lengths: Array) -> Array:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -44,6 +45,8 @@ STEADY, SMALL = 4.0, 2.0**24 * precision.DOUBLE.roundoff
 # Points of a line on which several roundings lie; what share of its steps the turns of a straight one stay below; and
 # what share of the numbers must jump.
 LINE, TURNS, SEVERAL = 17, 0.1, 0.1
+# How far they are from each other, relative to the point, where it is looked for whether the function moves smoothly.
+STRIDES = (2.0**-20, 2.0**-14, 2.0**-8)
 # How far they are from each other, relative to each coordinate, where rounding is all that is to be seen.
 SHORT = 2.0**-26
 # How much larger than the value the numbers may be that a function is made of. It does not move before they do, and a
@@ -145,6 +148,24 @@ def wobbling(program: Program, cotangent: Array, generator: np.random.Generator)
     with np.errstate(invalid="ignore"):
         rough = np.abs(np.diff(found, 4, axis=0)).max(axis=0) / 16.0  # the sum of the coefficients
     return np.asarray(np.nan_to_num(rough, posinf=0.0))
+
+
+def unresolved(program: Program, tangent: Array) -> Array:
+    """How large a derivative along a tangent (M,) the outputs do not show, whatever the step: what is next to nothing
+    after numbers were subtracted, such as the logarithm of a probability of one, moves in steps of their rounding. How
+    rough it is along a line, over the step; the least of several, of those over which it moves."""
+    found = np.full((len(STRIDES), program.value.size), np.inf)
+    steps = np.array(STRIDES) * rms(program.point) / (rms(tangent) or 1.0)
+    for k, step in enumerate(steps):
+        points = program.point + step * (np.arange(LINE)[:, None] - LINE // 2) * tangent
+        values = _if_it_runs(partial(program.values, points))
+        if values is None:
+            continue
+        with np.errstate(invalid="ignore"):
+            # Not the largest: a kink is in a few of them.
+            rough = np.mean(np.abs(np.diff(values, 4, axis=0)), axis=0) / 16.0
+        found[k] = np.where(extent(values) > 0, rough / (step or 1.0), np.inf)
+    return np.asarray(np.nan_to_num(found.min(axis=0), posinf=0.0))
 
 
 def leftovers(program: Program, generator: np.random.Generator) -> tuple[float, ...]:
