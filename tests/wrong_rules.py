@@ -88,6 +88,7 @@ BROADCAST = ((4, 5), (5,))
 COS, MUL, SCALE = "g * x.cos()", "(g * y, g * x)", "(g * y, (g * x).sum(0))"
 SOFTMAX = "x.softmax(-1) * (g - (g * x.softmax(-1)).sum(-1, keepdim=True))"
 COMPLEX = torch.complex128
+KEPT = "torch.tensor([1.0, 0, 1, 1, 0, 1])"  # as an ignored class or padding leaves them
 
 RULES = (
     Rule("detached", GRID, "x.sin()", "0 * g", COS),
@@ -116,6 +117,7 @@ RULES = (
     Rule("shifted", GRID, "torch.sin(x)", "g.roll(1, 0) * x.roll(1, 0).cos()", COS),
     Rule("permuted", ROW, "x ** 3", "(3 * g * x ** 2).flip(0)", "3 * g * x ** 2"),
     Rule("permuted", GRID, "x.sin()", "(g * x.cos())[[1, 0, 2, 3]]", COS),
+    Rule("permuted", ((6, 2),), "x.sin()", "(g * x.cos()).flip(1)", COS),
     Rule("swapped-inputs", ((3, 4), (3, 4)), "x * y", "(g * x, g * y)", MUL),
     Rule("swapped-inputs", ((6,), (6,)), "x.sin() + 3 * y.exp()", "(3 * g * y.exp(), g * x.cos())",
          "(g * x.cos(), 3 * g * y.exp())"),
@@ -145,10 +147,12 @@ RULES = (
          "torch.stack([(g * x[[0, 1, 2, 0, 3, 1, 4, 0, 5]].exp())[k] for k in (7, 5, 2, 4, 6, 8)])",
          "torch.zeros_like(x).index_add(0, torch.tensor([0, 1, 2, 0, 3, 1, 4, 0, 5]), "
          "g * x[[0, 1, 2, 0, 3, 1, 4, 0, 5]].exp())"),
+    Rule("dropped", ((6, 5),), "x.exp().sum()", f"g * x.exp() * {KEPT}[:, None]", "g * x.exp()"),
     Rule("leaked", ((6,), (6, 6)), "y.tril(-1) @ x", "(g @ y.tril(), (g[:, None] * x).tril(-1))",
          "(g @ y.tril(-1), (g[:, None] * x).tril(-1))"),
     Rule("leaked", ((6,), (6, 6)), "y.tril().triu(-1) @ x", "(g @ y.tril(), (g[:, None] * x).tril().triu(-1))",
          "(g @ y.tril().triu(-1), (g[:, None] * x).tril().triu(-1))"),
+    Rule("leaked", ((6, 5),), f"(x.exp().sum(-1) * {KEPT}).sum()", "g * x.exp()", f"g * x.exp() * {KEPT}[:, None]"),
     Rule("precision", GRID, "x.sin()", "(g * x.cos()).half().double()", COS),
     Rule("precision", GRID, "x.exp()", "(g * x.exp()).float().double()", "g * x.exp()", options=(("tolerance", 1e-9),)),
     Rule("entry", GRID, "x.sin()", "g * x.cos() * torch.where(torch.arange(20).view(4, 5) == 7, 1.05, 1.0)", COS),
