@@ -88,6 +88,13 @@ BROADCAST = ((4, 5), (5,))
 COS, MUL, SCALE = "g * x.cos()", "(g * y, g * x)", "(g * y, (g * x).sum(0))"
 SOFTMAX = "x.softmax(-1) * (g - (g * x.softmax(-1)).sum(-1, keepdim=True))"
 COMPLEX = torch.complex128
+BATCHED = ((2, 3, 6),)
+NORMED = "x / x.norm(dim=-1, keepdim=True)"
+NORMED_BACK = f"(g - {NORMED} * (g * {NORMED}).sum(-1, keepdim=True)) / x.norm(dim=-1, keepdim=True)"
+# Sums and means over three segments of eight rows.
+SUMS = "torch.nn.functional.one_hot(torch.tensor([0, 2, 1, 0, 2, 2, 0, 2])).double().T"
+MEANS = f"({SUMS} / {SUMS}.sum(1, keepdim=True))"
+MEANS_BACK = f"(({MEANS}.T @ g) * x).sum(1)"
 KEPT = "torch.tensor([1.0, 0, 1, 1, 0, 1])"  # as an ignored class or padding leaves them
 
 RULES = (
@@ -97,6 +104,14 @@ RULES = (
     Rule("factor", GRID, "x ** 2", "g * x", "2 * g * x"),
     Rule("factor", GRID, "x.mean()", "g * x / x * torch.ones_like(x)", "g * torch.ones_like(x) / 20"),
     Rule("factor", GRID, "x.exp()", "1.01 * g * x.exp()", "g * x.exp()"),
+    Rule("factor-of-each", ((4, 5), (4, 1)), "x.sin() * y.exp()",
+         "(g * x.cos(), (g * x.sin()).sum(1, True) * y.exp())",
+         "(g * x.cos() * y.exp(), (g * x.sin()).sum(1, True) * y.exp())"),
+    Rule("factor-of-each", BATCHED, NORMED, f"({NORMED_BACK}) / x.norm(dim=-1, keepdim=True)", NORMED_BACK),
+    Rule("factor-of-each", ((8, 3), (8,)), f"{MEANS} @ (x * y[:, None])", f"({SUMS}.T @ g * y[:, None], {MEANS_BACK})",
+         f"({MEANS}.T @ g * y[:, None], {MEANS_BACK})"),
+    Rule("factor-of-each", ((8, 3), (8,)), f"{MEANS} @ (x * y[:, None])", f"({MEANS}.T @ g, {MEANS_BACK})",
+         f"({MEANS}.T @ g * y[:, None], {MEANS_BACK})"),
     Rule("mean-for-sum", BROADCAST, "x * y", "(g * y, (g * x).mean(0))", SCALE),
     Rule("mean-for-sum", BROADCAST, "x + y", "(g, g.mean(0))", "(g, g.sum(0))"),
     Rule("sum-missing", BROADCAST, "x * y", "(g * y, (g * x)[0])", SCALE),
