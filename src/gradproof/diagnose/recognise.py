@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from gradproof.diagnose import factors, hessian, moved, others, parts, rowwise, sums, symmetry, terms
+from gradproof.diagnose import factors, hessian, moved, others, parts, sums, symmetry, terms
 from gradproof.diagnose.exhibit import Exhibit
 from gradproof.result import Comparison, Diagnosis, Verdict
 
@@ -44,7 +44,6 @@ RECOGNISERS: tuple[Recogniser, ...] = (
     terms.dropped,
     terms.leaked,
     factors.same_factor,
-    rowwise.factor_of_each,
 )
 
 
