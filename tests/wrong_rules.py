@@ -88,6 +88,14 @@ BROADCAST = ((4, 5), (5,))
 COS, MUL, SCALE = "g * x.cos()", "(g * y, g * x)", "(g * y, (g * x).sum(0))"
 SOFTMAX = "x.softmax(-1) * (g - (g * x.softmax(-1)).sum(-1, keepdim=True))"
 COMPLEX = torch.complex128
+BATCHED = ((2, 3, 6),)
+NORMED = "x / x.norm(dim=-1, keepdim=True)"
+NORMED_BACK = f"(g - {NORMED} * (g * {NORMED}).sum(-1, keepdim=True)) / x.norm(dim=-1, keepdim=True)"
+# Sums and means over three segments of eight rows.
+SUMS = "torch.nn.functional.one_hot(torch.tensor([0, 2, 1, 0, 2, 2, 0, 2])).double().T"
+MEANS = f"({SUMS} / {SUMS}.sum(1, keepdim=True))"
+MEANS_BACK = f"(({MEANS}.T @ g) * x).sum(1)"
+KEPT = "torch.tensor([1.0, 0, 1, 1, 0, 1])"  # as an ignored class or padding leaves them
 
 RULES = (
     Rule("detached", GRID, "x.sin()", "0 * g", COS),
@@ -96,6 +104,14 @@ RULES = (
     Rule("factor", GRID, "x ** 2", "g * x", "2 * g * x"),
     Rule("factor", GRID, "x.mean()", "g * x / x * torch.ones_like(x)", "g * torch.ones_like(x) / 20"),
     Rule("factor", GRID, "x.exp()", "1.01 * g * x.exp()", "g * x.exp()"),
+    Rule("factor-of-each", ((4, 5), (4, 1)), "x.sin() * y.exp()",
+         "(g * x.cos(), (g * x.sin()).sum(1, True) * y.exp())",
+         "(g * x.cos() * y.exp(), (g * x.sin()).sum(1, True) * y.exp())"),
+    Rule("factor-of-each", BATCHED, NORMED, f"({NORMED_BACK}) / x.norm(dim=-1, keepdim=True)", NORMED_BACK),
+    Rule("factor-of-each", ((8, 3), (8,)), f"{MEANS} @ (x * y[:, None])", f"({SUMS}.T @ g * y[:, None], {MEANS_BACK})",
+         f"({MEANS}.T @ g * y[:, None], {MEANS_BACK})"),
+    Rule("factor-of-each", ((8, 3), (8,)), f"{MEANS} @ (x * y[:, None])", f"({MEANS}.T @ g, {MEANS_BACK})",
+         f"({MEANS}.T @ g * y[:, None], {MEANS_BACK})"),
     Rule("mean-for-sum", BROADCAST, "x * y", "(g * y, (g * x).mean(0))", SCALE),
     Rule("mean-for-sum", BROADCAST, "x + y", "(g, g.mean(0))", "(g, g.sum(0))"),
     Rule("sum-missing", BROADCAST, "x * y", "(g * y, (g * x)[0])", SCALE),
@@ -116,6 +132,7 @@ RULES = (
     Rule("shifted", GRID, "torch.sin(x)", "g.roll(1, 0) * x.roll(1, 0).cos()", COS),
     Rule("permuted", ROW, "x ** 3", "(3 * g * x ** 2).flip(0)", "3 * g * x ** 2"),
     Rule("permuted", GRID, "x.sin()", "(g * x.cos())[[1, 0, 2, 3]]", COS),
+    Rule("permuted", ((6, 2),), "x.sin()", "(g * x.cos()).flip(1)", COS),
     Rule("swapped-inputs", ((3, 4), (3, 4)), "x * y", "(g * x, g * y)", MUL),
     Rule("swapped-inputs", ((6,), (6,)), "x.sin() + 3 * y.exp()", "(3 * g * y.exp(), g * x.cos())",
          "(g * x.cos(), 3 * g * y.exp())"),
@@ -145,10 +162,12 @@ RULES = (
          "torch.stack([(g * x[[0, 1, 2, 0, 3, 1, 4, 0, 5]].exp())[k] for k in (7, 5, 2, 4, 6, 8)])",
          "torch.zeros_like(x).index_add(0, torch.tensor([0, 1, 2, 0, 3, 1, 4, 0, 5]), "
          "g * x[[0, 1, 2, 0, 3, 1, 4, 0, 5]].exp())"),
+    Rule("dropped", ((6, 5),), "x.exp().sum()", f"g * x.exp() * {KEPT}[:, None]", "g * x.exp()"),
     Rule("leaked", ((6,), (6, 6)), "y.tril(-1) @ x", "(g @ y.tril(), (g[:, None] * x).tril(-1))",
          "(g @ y.tril(-1), (g[:, None] * x).tril(-1))"),
     Rule("leaked", ((6,), (6, 6)), "y.tril().triu(-1) @ x", "(g @ y.tril(), (g[:, None] * x).tril().triu(-1))",
          "(g @ y.tril().triu(-1), (g[:, None] * x).tril().triu(-1))"),
+    Rule("leaked", ((6, 5),), f"(x.exp().sum(-1) * {KEPT}).sum()", "g * x.exp()", f"g * x.exp() * {KEPT}[:, None]"),
     Rule("precision", GRID, "x.sin()", "(g * x.cos()).half().double()", COS),
     Rule("precision", GRID, "x.exp()", "(g * x.exp()).float().double()", "g * x.exp()", options=(("tolerance", 1e-9),)),
     Rule("entry", GRID, "x.sin()", "g * x.cos() * torch.where(torch.arange(20).view(4, 5) == 7, 1.05, 1.0)", COS),

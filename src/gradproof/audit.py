@@ -40,9 +40,11 @@ def _telling(comparison: Comparison) -> bool:
 
 
 def audit(comparisons: tuple[Comparison, ...]) -> tuple[Finding, ...]:
-    """One finding for each input whose derivatives prove nothing, in all blocks of it that were judged right."""
+    """One finding for each input whose derivatives prove nothing, in all blocks of it that were judged right. Where
+    another block of it is wrong, the check has proved something."""
     findings = []
-    for path in dict.fromkeys(comparison.input.path for comparison in comparisons):
+    caught = {comparison.input.path for comparison in comparisons if comparison.verdict is Verdict.WRONG}
+    for path in dict.fromkeys(c.input.path for c in comparisons if c.input.path not in caught):
         blocks = [c for c in comparisons if c.input.path == path and c.verdict is Verdict.RIGHT and c.entries]
         if not blocks or any(map(_telling, blocks)):
             continue

@@ -141,7 +141,7 @@ class Settings:
             _nondet_tol(nondet_tol),
             _contracts(contracts),
             _detail(detail),
-            lowest,
+            _lowest(lowest, order),
             validated_bounds(bounds),
             _spaces(spaces),
             _randomness(randomness),
@@ -165,6 +165,13 @@ def _order(order: object) -> int:
     if isinstance(order, bool) or not isinstance(order, int) or order < 1:
         raise UsageError(f"order={order!r} is not understood; write order=1, or order=2 for second derivatives too")
     return order
+
+
+def _lowest(lowest: object, order: int) -> int:
+    if isinstance(lowest, bool) or not isinstance(lowest, int) or not 1 <= lowest <= order:
+        hint = "write order=2, lowest=2 for second derivatives alone"
+        raise UsageError(f"lowest={lowest!r} with order={order} leaves nothing to check; {hint}")
+    return lowest
 
 
 def _effort(effort: object) -> Effort:

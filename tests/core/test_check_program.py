@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -221,6 +222,19 @@ def test_the_audit_is_silent_where_the_check_proves_something() -> None:
     loose = run(elementwise(np.sin, np.cos, point(10)), tolerance=5.0)
     assert [f.code for f in loose.findings] == ["vacuous"]
     assert "negated" in loose.findings[0].sentence
+
+
+def test_a_check_that_found_a_mistake_proves_something_of_that_input() -> None:
+    """The other output does not depend on it, and is right."""
+
+    def twice(slope: Callable[[Array], Array]) -> HandProgram:
+        weights = np.concatenate([np.ones(10), np.zeros(10)])
+        return elementwise(
+            lambda p: weights * np.sin(p), lambda p: weights * slope(p), point(20), output_shapes=((10,), (10,))
+        )
+
+    assert {f.code for f in run(twice(lambda p: 1.1 * np.cos(p))).findings} == {"mismatch"}
+    assert not run(twice(np.cos)).findings
 
 
 @pytest.mark.parametrize("size", [12, 30_000])

@@ -47,6 +47,17 @@ def test_orders_that_do_not_exist(order: object) -> None:
         Settings.validated(order=order)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(("order", "lowest"), [(1, 1), (2, 1), (3, 3)])
+def test_lowest_orders(order: int, lowest: int) -> None:
+    assert Settings.validated(order=order, lowest=lowest).lowest == lowest
+
+
+@pytest.mark.parametrize("lowest", [0, 3, True, "2", None])
+def test_lowest_orders_that_leave_nothing(lowest: object) -> None:
+    with pytest.raises(UsageError, match=r"lowest=.* with order=2 leaves nothing to check; write order=2, lowest=2"):
+        Settings.validated(order=2, lowest=lowest)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("effort", ["auto", "exhaustive", 1, 20])
 def test_efforts(effort: object) -> None:
     assert Settings.validated(effort=effort).effort == effort  # type: ignore[arg-type]

@@ -86,7 +86,7 @@ def test_keyword_arguments_and_several_outputs_have_paths() -> None:
     assert [leaf.path for leaf in program.outputs] == ["out['parts'][0]", "out['sum']"]
     assert [(skipped.path, skipped.reason) for skipped in program.skipped] == [
         ("out['parts'][1]", "int32 has no derivative"),
-        ("out['parts'][2]", "a str, not an array"),
+        ("out['parts'][2]", "str, not an array"),
     ]
 
 

@@ -68,8 +68,8 @@ def test_paths_read_like_python() -> None:
     assert paths(program.outputs) == ["out['y']", "out['rest'][0]"]
     assert {skipped.path: skipped.reason for skipped in program.skipped} == {
         "out['rest'][1]": "None",
-        "out['rest'][2]": "a int, not a tensor",
-        "out['name']": "a str, not a tensor",
+        "out['rest'][2]": "int, not a tensor",
+        "out['name']": "str, not a tensor",
     }
     assert program.values(program.point[None] * 1.5).shape == (1, 3)
     assert program.batched

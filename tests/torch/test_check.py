@@ -348,7 +348,7 @@ def test_bad_calls_say_what_to_write(call: Any, words: str) -> None:
     ("returned", "words"),
     [
         (lambda x: None, "out: None"),
-        (lambda x: 3.0, "out: a float, not a tensor"),
+        (lambda x: 3.0, "out: float, not a tensor"),
         (lambda x: x.argmax(), "out: int64 has no derivative"),
         (lambda x: (), "nothing"),
     ],

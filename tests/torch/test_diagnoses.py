@@ -112,7 +112,23 @@ def test_ones_and_zeros_are_not_taken_for_the_first_of_a_batch() -> None:
         for shape in ((8,), (4, 5), (120, 110)):
             rule = Rule("region", (shape,), forward, "g", "g")
             result = gradproof.check(rule.function("wrong"), rule.args(1), seed=0)
-            assert diagnosed(result) <= {"region", "entry"}, str(result)
+            assert diagnosed(result) <= {"region", "entry", "leaked"}, str(result)
+
+
+def test_a_block_is_written_as_an_index() -> None:
+    wrong = "torch.where((torch.arange(6) % 6 < 4)[:, None] & (torch.arange(5) == 3), 2.0, 1.0) * g * x.exp()"
+    rule = Rule("block", ((3, 6, 5),), "x.exp()", wrong, "g * x.exp()")
+    (finding,) = gradproof.check(rule.function("wrong"), rule.args(), modes="reverse", seed=0).wrong
+    assert finding.diagnosis is not None
+    assert "wrong only in args[0][:, 0:4, 3], where" in finding.diagnosis.sentence
+    assert gradproof.check(rule.function("right"), rule.args(), modes="reverse", seed=0).ok
+
+
+def test_two_places_of_an_axis_are_swapped_not_shifted() -> None:
+    rule = next(rule for rule in RULES if rule.name == "permuted: (g * x.cos()).flip(1)")
+    (finding,) = gradproof.check(rule.function("wrong"), rule.args(), seed=0).wrong
+    assert finding.diagnosis is not None
+    assert finding.diagnosis.sentence.startswith("the gradient of args[0] is swapped along axis 1")
 
 
 def test_a_budget_ends_the_search_for_a_cause_not_the_verdict() -> None:

@@ -15,6 +15,7 @@ from gradproof.diagnose.exhibit import Exhibit
 from gradproof.diagnose.nearly import SMALL, nearly, share_off
 from gradproof.diagnose.nonlinear import is_inexact, nonlinear
 from gradproof.diagnose.recognise import blamed, recognise
+from gradproof.diagnose.rowwise import factor_of_each
 from gradproof.diagnose.sampled import sampled
 from gradproof.diagnose.sight import Whole
 from gradproof.diagnose.stale import stale
@@ -161,7 +162,8 @@ def _diagnosis(task: Task, comparison: Comparison, comparisons: tuple[Comparison
         if found is None and comparison.scope == "entries" and 2 * np.count_nonzero(exhibit.wrong) < comparison.wrong:
             found = recognise(_blurred(exhibit, comparison))
         # Another point is looked for in one function, not in a network of them.
-        return found or (None if any(one.unfollowed for one in comparisons) else stale(task, exhibit))
+        found = found or (None if any(one.unfollowed for one in comparisons) else stale(task, exhibit))
+        return found or factor_of_each(exhibit)  # as stale weights look, too
     except BudgetSpent:
         return None
 

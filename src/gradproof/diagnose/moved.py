@@ -87,11 +87,15 @@ def moves(leaf: Leaf) -> Iterator[Move]:
                 yield Move("transposed", text, np.swapaxes(grid, first, second).ravel())
     for axis in axes:
         along = "" if len(leaf.shape) == 1 else f" along axis {axis}"
+        two = leaf.shape[axis] == 2
+        if two:  # which a step around the end swaps
+            yield Move("permuted", f"swapped{along}", np.flip(grid, axis).ravel())
         for step in (1, -1):
             text = f"shifted by one{along}"
-            yield Move("shifted", text, np.roll(grid, step, axis).ravel())
+            if not two:
+                yield Move("shifted", text, np.roll(grid, step, axis).ravel())
             yield Move("shifted", text, _slid(grid, step, axis).ravel())
-        if leaf.shape[axis] > 2:
+        if not two:
             yield Move("permuted", f"reversed{along}", np.flip(grid, axis).ravel())
     if leaf.size > 2 and len(axes) > 1 and not leaf.is_complex:
         yield Move("shifted", "shifted by one in the flat order", np.roll(grid.ravel(), 1))

@@ -184,10 +184,17 @@ def _boxes(exhibit: Exhibit, elements: Elements) -> Iterator[Part]:
         above = [min((i for i in index[k, ~inside] if i > high[k]), default=n) - 1 for k, n in enumerate(extent)]
         grid = np.indices(extent).reshape(len(extent), -1)
         mask = np.all((grid >= np.array(below)[:, None]) & (grid <= np.array(above)[:, None]), axis=0)
-        place = ", ".join(f"{a}:{b + 1}" for a, b in zip(low, high, strict=True))
+        place = ", ".join(_range(a, b, n) for a, b, n in zip(low, high, extent, strict=True))
         flat = " in flat order" if extent != shape else ""
         about = "in" if exhibit.complete else "in about"
         yield Part("block", f"{about} {path}[{place}]{flat}", chance, mask)
+
+
+def _range(low: int, high: int, length: int) -> str:
+    """As one would write it in an index."""
+    if low == high:
+        return str(low)
+    return ":" if high - low + 1 == length else f"{low}:{high + 1}"
 
 
 def _rectangles(shape: tuple[int, ...], volume: int) -> int:

@@ -117,8 +117,8 @@ def _along(product: Array, values: Array) -> bool:
 
 
 def dropped(exhibit: Exhibit) -> Diagnosis | None:
-    """Some derivatives of an element are zero, others right: what is overwritten instead of added up looks so."""
-    if exhibit.turned or not _mixed(exhibit, _unclaimed(exhibit)):
+    """Some derivatives are zero, others right: what is overwritten instead of added up looks so."""
+    if exhibit.turned or not _alone(exhibit, _unclaimed(exhibit)):
         return None
     return Diagnosis(
         "dropped",
@@ -130,8 +130,8 @@ def dropped(exhibit: Exhibit) -> Diagnosis | None:
 
 
 def leaked(exhibit: Exhibit) -> Diagnosis | None:
-    """Some derivatives of an element are not zero where the function does not depend on it, others right."""
-    if exhibit.turned or not _mixed(exhibit, _absent(exhibit)):
+    """Some derivatives are not zero where the function does not depend on the input, others right."""
+    if exhibit.turned or not _alone(exhibit, _absent(exhibit)):
         return None
     return Diagnosis(
         "leaked",
@@ -155,16 +155,28 @@ def _absent(exhibit: Exhibit) -> Mask:
     return np.asarray(np.abs(exhibit.measured) <= exhibit.slack(np.zeros_like(exhibit.measured)))
 
 
-def _mixed(exhibit: Exhibit, zero: Mask) -> bool:
-    """Whether just these are wrong, of elements that have other derivatives as well, which are right."""
+def _alone(exhibit: Exhibit, zero: Mask) -> bool:
+    """Whether just these are wrong. What else could be wrong with whole elements of a sample, one cannot know."""
     off = exhibit.off
     if np.count_nonzero(off) < SEVERAL or not zero[off].all():
         return False
-    right = exhibit.telling & ~off
-    mixed = right[:, off.any(axis=0)].any(axis=0)
+    enough = np.count_nonzero(exhibit.telling & ~off) >= SEVERAL
+    return bool(enough and (exhibit.complete or _others_of_the_same(exhibit).any()))
+
+
+def _mixed(exhibit: Exhibit, zero: Mask) -> bool:
+    """Whether just these are wrong, of elements that have other derivatives as well, which are right."""
+    if not _alone(exhibit, zero):
+        return False
+    mixed = _others_of_the_same(exhibit)
     # A few may have no other; a sample may have missed those that are right.
-    mostly = 2 * np.count_nonzero(mixed) >= mixed.size if exhibit.complete else mixed.any()
-    return bool(np.count_nonzero(right) >= SEVERAL and mostly)
+    return not exhibit.complete or bool(2 * np.count_nonzero(mixed) >= mixed.size)
+
+
+def _others_of_the_same(exhibit: Exhibit) -> Mask:
+    """Which of the elements with wrong derivatives have right ones too."""
+    right = exhibit.telling & ~exhibit.off
+    return np.asarray(right[:, exhibit.off.any(axis=0)].any(axis=0))
 
 
 def _count(exhibit: Exhibit) -> str:

@@ -73,4 +73,4 @@ def _reason_to_skip(value: object) -> str | None:
         return None
     if isinstance(value, (jax.Array, np.ndarray, np.generic)):
         return f"{value.dtype} has no derivative"
-    return f"a {type(value).__name__}, not an array"
+    return f"{type(value).__name__}, not an array"

@@ -213,7 +213,7 @@ def _reason_to_skip(value: object) -> str | None:
     if isinstance(value, (float, complex)) or differentiable(value):
         return None
     dtype = getattr(value, "dtype", None)
-    return f"{dtype} has no derivative" if dtype is not None else f"a {type(value).__name__}, not an array"
+    return f"{dtype} has no derivative" if dtype is not None else f"{type(value).__name__}, not an array"
 
 
 def shaped(value: Any, shape: tuple[int, ...], what: str) -> Any:

@@ -265,7 +265,7 @@ def _reason_to_skip(value: object) -> str | None:
     if value is None:
         return "None"
     if not isinstance(value, torch.Tensor):
-        return f"a {type(value).__name__}, not a tensor"
+        return f"{type(value).__name__}, not a tensor"
     if not (value.dtype.is_floating_point or value.dtype.is_complex):
         return f"{dtype_name(value.dtype)} has no derivative"
     return None

@@ -23,8 +23,8 @@ MISMATCH = "Jacobian mismatch for output {} with respect to input 0"
     [
         (lambda x: None, "out: None"),
         (lambda x: (None, None), r"out\[0\]: None, out\[1\]: None"),
-        (lambda x: "text", "out: a str, not a tensor"),
-        (lambda x: float(x.sum()), "out: a float, not a tensor"),
+        (lambda x: "text", "out: str, not a tensor"),
+        (lambda x: float(x.sum()), "out: float, not a tensor"),
     ],
 )
 @pytest.mark.parametrize("raise_exception", [True, False])
