@@ -12,7 +12,7 @@ import numpy as np
 
 from gradproof.norms import farthest, largest, rms
 from gradproof.precision import form_of
-from gradproof.program import Array, Leaf, Program, Spot
+from gradproof.program import Array, Leaf, Program
 from gradproof.reference.rounding import LARGER, LUCK, SMALL, magnified, trembling
 from gradproof.reference.steps import signed
 from gradproof.result import Comparison, Finding, Place, Verdict
@@ -153,7 +153,7 @@ def _finding(pair: Modes, excess: Array) -> Finding:
         place = Place(pair.output.spot(pair.output.start + int(at[0])), pair.input.spot(pair.input.start + int(at[1])))
         what = f"{place} is {numbers}"
     else:
-        place = Place(Spot(pair.output.path), Spot(pair.input.path))
+        place = Place.of(pair.output, pair.input)
         what = f"a random sum of the entries of {place} is {numbers}"
     sentence = f"forward and reverse mode disagree, though both are within the tolerance: {what}"
     return Finding("adjoint", Verdict.WRONG, place, sentence, HINT)

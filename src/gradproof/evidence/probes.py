@@ -29,7 +29,7 @@ from gradproof.evidence.wording import (
 )
 from gradproof.norms import all_finite, dot
 from gradproof.precision import DOUBLE, coarsest, form_of
-from gradproof.program import Array, Leaf, Spot
+from gradproof.program import Array, Leaf
 from gradproof.reference.estimate import Estimate, Kind
 from gradproof.reference.field import field_of
 from gradproof.result import Comparison, Finding, Place, Power, Table, Verdict
@@ -271,7 +271,7 @@ def _remarks(task: Task, evidence: Evidence) -> list[Finding]:
         for kinks in (outcome.numeric.kind == Kind.KINK for outcome in evidence.outcomes):
             if kinks.any():
                 i, o = np.argwhere(kinks)[0]
-                place = Place(Spot(task.program.outputs[o].path), Spot(task.program.inputs[i].path))
+                place = Place.of(task.program.outputs[o], task.program.inputs[i])
                 return [hidden_kink_remark(place)]
     return findings
 

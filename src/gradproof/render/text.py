@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from textwrap import shorten
 from typing import TYPE_CHECKING
 
-from gradproof.program import Spot
 from gradproof.render.numbers import count_of, last_digit, number, two_digits, with_bar
-from gradproof.result import Comparison, Cost, Entry, Finding, Place, Power, Result, Verdict
+from gradproof.result import Comparison, Cost, Entry, Finding, Power, Result, Verdict
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -191,9 +190,7 @@ def _listed(finding: Finding, result: Result) -> bool:
     codes = {"mismatch", "value-differs", "gradient-differs"} | {
         c.reason for c in result.comparisons if c.verdict is Verdict.UNDECIDED
     }
-    places = [comparison.worst.place for comparison in result.comparisons if comparison.worst is not None]
-    places += [Place(Spot(c.output.path), Spot(c.input.path)) for c in result.comparisons if c.unfollowed]
-    return finding.code in codes and finding.place in places
+    return finding.code in codes and finding.place in [c.place for c in result.comparisons if c.worst or c.unfollowed]
 
 
 def _sentence(finding: Finding, result: Result) -> str:
@@ -209,10 +206,7 @@ def _together(label: str, remarks: Sequence[str]) -> list[Line]:
 
 
 def _place(comparison: Comparison) -> str:
-    """The worst entry's place, or the block's where no entry was singled out."""
-    worst = comparison.worst
-    place = f"d {comparison.output.path} / d {comparison.input.path}" if worst is None else str(worst.place)
-    return place if comparison.order == 1 else f"{place} (order {comparison.order})"
+    return f"{comparison.place} (order {comparison.order})" if comparison.order > 1 else str(comparison.place)
 
 
 def share(comparison: Comparison) -> str:
