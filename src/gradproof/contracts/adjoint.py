@@ -17,7 +17,7 @@ from gradproof.reference.rounding import LARGER, LUCK, SMALL, magnified, trembli
 from gradproof.reference.steps import signed
 from gradproof.result import Comparison, Finding, Place, Verdict
 from gradproof.settings import Tolerance
-from gradproof.sizes import negligible, size_of
+from gradproof.sizes import negligible, size_of, unit_of
 
 # The part of the tolerance by which the modes may differ, but never fewer roundings than these.
 PART = 1e-3
@@ -133,7 +133,7 @@ def blocks(program: Program, reverse: Array, forward: Array) -> list[Modes]:
         for leaf in program.inputs:
             one, other = reverse[leaf.span, output.span].T, forward[leaf.span, output.span].T
             if one.size:
-                change = size_of(program) / (rms(program.point[leaf.span]) or 1.0)
+                change = size_of(program) / unit_of(program, leaf.span)
                 found.append(Modes(output, leaf, one, other, max(rms(one), rms(other)), change))
     return found
 
