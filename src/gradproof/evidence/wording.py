@@ -127,6 +127,10 @@ def stairs_remark(place: Place, count: int, low: float, high: float) -> Finding:
     )
 
 
+# What is said of derivatives that are right, but not ordinary.
+REMARKS = {Kind.KINK: kink_remark, Kind.STAIRS: stairs_remark, Kind.NEAR: near_remark}
+
+
 def mismatch(comparison: Comparison) -> Finding:
     """The finding of a block that is wrong."""
     worst, place = comparison.worst, comparison.place
@@ -153,13 +157,7 @@ def mismatch(comparison: Comparison) -> Finding:
             hint = f"Pass wrt= to see which entries of {comparison.input.path} are wrong."
         return Finding("mismatch", Verdict.WRONG, place, text, hint)
     hint = f"Look at how {rule} computes the derivative with respect to {comparison.input.path} at this index."
-    return Finding(
-        "mismatch",
-        Verdict.WRONG,
-        place,
-        f"the {name} is wrong in {extent}; worst at {place}",
-        hint,
-    )
+    return Finding("mismatch", Verdict.WRONG, place, f"the {name} is wrong in {extent}; worst at {place}", hint)
 
 
 def undecided(comparison: Comparison, tolerance: Tolerance) -> Finding:
