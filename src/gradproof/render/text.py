@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from gradproof.render.numbers import count_of, last_digit, number, two_digits, with_bar
 from gradproof.result import Comparison, Cost, Entry, Finding, Power, Result, Verdict
+from gradproof.verdict import LOUDEST_FIRST
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -157,7 +158,7 @@ def _rest(unlisted: Sequence[Comparison]) -> list[Line]:
 def _findings(result: Result) -> list[Line]:
     """What the findings say, those that make the verdict first; many of one kind are cut short."""
     said: list[Line] = []
-    for verdict in (Verdict.ERROR, Verdict.WRONG, Verdict.UNDECIDED, Verdict.UNSUPPORTED, Verdict.RIGHT):
+    for verdict in LOUDEST_FIRST:
         findings = [finding for finding in result.findings if finding.verdict is verdict]
         sentences = list(dict.fromkeys(_sentence(f, result) for f in findings if not _listed(f, result)))
         said += [Line(_LABEL.get(verdict, "finding"), sentence) for sentence in sentences[:REMARKS]]
@@ -233,6 +234,11 @@ def _yardstick(entry: Entry) -> str:
     place = last_digit(entry)
     numbers = f"{number(entry.analytic, place)}, in float64 {number(entry.numeric, place)}"
     return f"{numbers}; the plain reference is off by {two_digits(entry.bar)}, allowed is {two_digits(entry.tolerance)}"
+
+
+def worst_first(result: Result) -> list[Comparison]:
+    """The blocks, those that are not right before the others."""
+    return sorted(result.comparisons, key=lambda one: (one.verdict is Verdict.RIGHT, -one.excess))
 
 
 def power_sentence(power: Power) -> str:
