@@ -17,7 +17,6 @@ import numpy as np
 from gradproof import recording
 from gradproof.adapters import program_of
 from gradproof.errors import NoDerivative, Unsupported, UsageError
-from gradproof.evidence.entries import entry_of
 from gradproof.evidence.gathered import restricted
 from gradproof.evidence.wording import unsupported
 from gradproof.norms import largest, rms
@@ -233,7 +232,7 @@ def _worst(wrong: Mask, table: Table, pair: tuple[Leaf, Leaf]) -> tuple[Entry, .
     for at in zip(*np.unravel_index(order, rank.shape), strict=True):
         spot = leaf.spot(leaf.start + int(at[1]))
         place = Place(spot, None) if output is leaf else Place(Spot(output.path), spot)
-        found.append(entry_of(place, at, table))
+        found.append(table.entry(place, at))
     return tuple(found)
 
 

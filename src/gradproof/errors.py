@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import traceback
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gradproof.program import Array
+    from gradproof.program import Array, Leaf, Skipped
     from gradproof.result import Result
 
 _PACKAGE = str(Path(__file__).parent)
@@ -37,7 +38,10 @@ class OutputsChanged(UsageError):
         self.nearby: Array | None = None
 
     @classmethod
-    def structure(cls, before: str, after: str) -> OutputsChanged:
+    def structure(cls, kept: Iterable[Leaf], skipped: Iterable[Skipped], now: Iterable[str]) -> OutputsChanged:
+        """By the paths of what there was, and of what there is now."""
+        before = ", ".join([*(one.path for one in kept), *(one.path for one in skipped)])
+        after = ", ".join(now) or "nothing"
         return cls(
             f"the function returns another structure at a nearby point: {after} instead of {before}; return the same "
             "structure for all inputs",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gradproof.program import Spot
+from gradproof.program import Leaf, Spot
 from gradproof.verdict import Verdict
 
 
@@ -14,6 +14,11 @@ class Place:
 
     output: Spot | None = None
     input: Spot | None = None
+
+    @classmethod
+    def of(cls, output: Leaf, input: Leaf) -> Place:
+        """A whole block."""
+        return cls(Spot(output.path), Spot(input.path))
 
     def __str__(self) -> str:
         if self.output is None or self.input is None:

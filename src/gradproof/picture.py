@@ -207,8 +207,7 @@ def _worst(excess: Array, grid: tuple[int, int]) -> NDArray[np.intp]:
     rows, columns = excess.shape
     if (rows, columns) == grid or not excess.size:
         return np.arange(grid[0] * grid[1]).reshape(grid)
-    down = [rows * k // grid[0] for k in range(grid[0] + 1)]
-    across = [columns * k // grid[1] for k in range(grid[1] + 1)]
+    down, across = [*_cuts(rows, grid[0]), rows], [*_cuts(columns, grid[1]), columns]
     result = np.empty(grid, np.intp)
     for i in range(grid[0]):
         for j in range(grid[1]):

@@ -44,18 +44,18 @@ class Leaf:
     dtype: str
     start: int
 
-    # Derived, and asked for all the time: the number of coordinates (two for each complex element), and where they are.
+    # Derived, and asked for all the time: the number of coordinates, of each element and of all, and where they are.
     is_complex: bool = field(init=False, repr=False, compare=False)
+    width: int = field(init=False, repr=False, compare=False)
     size: int = field(init=False, repr=False, compare=False)
     stop: int = field(init=False, repr=False, compare=False)
     span: slice = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        is_complex = self.dtype.startswith("complex")
-        size = prod(self.shape) * (2 if is_complex else 1)
-        self.__dict__.update(
-            is_complex=is_complex, size=size, stop=self.start + size, span=slice(self.start, self.start + size)
-        )
+        width = 2 if self.dtype.startswith("complex") else 1
+        size = prod(self.shape) * width
+        span = slice(self.start, self.start + size)
+        self.__dict__.update(is_complex=width == 2, width=width, size=size, stop=span.stop, span=span)
 
     def spot(self, coordinate: int) -> Spot:
         """Name a coordinate of the whole vector that lies in this leaf."""

@@ -15,10 +15,10 @@ from gradproof.environment import here
 from gradproof.errors import GradcheckError, UsageError
 from gradproof.finding import Diagnosis, Finding, Place
 from gradproof.norms import rms
-from gradproof.picture import SIDE, Digest, HeatMap, Trace, one_in_tolerances
+from gradproof.picture import SIDE, Digest, HeatMap, Trace
 from gradproof.program import Array, Leaf, Skipped
 from gradproof.settings import Settings
-from gradproof.table import Table
+from gradproof.table import Entry, Table
 from gradproof.verdict import Verdict, worst_of
 
 if TYPE_CHECKING:
@@ -28,27 +28,6 @@ __all__ = [
     "Comparison", "Cost", "Diagnosis", "Entry", "Finding", "Place", "Power", "Report", "Result", "Table", "Verdict",
     "worst_of",
 ]  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One derivative, both ways. `spread` is the half-width of the interval of valid values at a kink, else 0."""
-
-    place: Place
-    analytic: float
-    numeric: float
-    bar: float
-    tolerance: float
-    spread: float = 0.0
-
-    @property
-    def deviation(self) -> float:
-        return max(abs(self.analytic - self.numeric) - self.spread, 0.0)
-
-    @property
-    def excess(self) -> float:
-        """The deviation in units of the tolerance."""
-        return one_in_tolerances(self.deviation, self.tolerance)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +83,18 @@ class Comparison:
     @property
     def worst(self) -> Entry | None:
         return self.found[0] if self.found else None
+
+    @property
+    def place(self) -> Place:
+        """The worst entry's, or the block's where no entry was singled out."""
+        return self.worst.place if self.worst else Place.of(self.output, self.input)
+
+    def entry(self, place: Place) -> Entry:
+        """That of this block at a place."""
+        assert place.output is not None
+        assert place.input is not None
+        row = self.output.coordinate(place.output) - self.output.start
+        return self._table.entry(place, (row, self.input.coordinate(place.input) - self.input.start))
 
     @property
     def unlocated(self) -> bool:

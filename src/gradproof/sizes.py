@@ -51,6 +51,11 @@ def sizes_in(program: Program, output: Leaf, some: slice | Indices) -> Array:
     return own
 
 
+def unit_of(program: Program, span: slice) -> float:
+    """What coordinates of the point are measured by: their size, or one where they are zero."""
+    return rms(program.point[span]) or 1.0
+
+
 def terms_of(program: Program) -> tuple[float, ...]:
     """The size of the terms of each output, as far as they may cancel: a program says so by an attribute `terms`."""
     found: tuple[float, ...] = getattr(program, "terms", ())
@@ -61,7 +66,7 @@ def terms_of_gradient(program: Program, cotangent: Array) -> tuple[float, ...]:
     """Those of the gradient of a program: for each of its inputs."""
     sizes = sizes_of(program)
     change = rms(cotangent.reshape(sizes.shape) * sizes) * float(np.sqrt(sizes.size))
-    return tuple(change / (rms(program.point[leaf.span]) or 1.0) for leaf in program.inputs)
+    return tuple(change / unit_of(program, leaf.span) for leaf in program.inputs)
 
 
 def _counted(program: Program, own: float, terms: float) -> float:

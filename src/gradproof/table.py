@@ -7,10 +7,32 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gradproof.picture import SIDE, HeatMap, heat_map, in_tolerances, sparse_map
+from gradproof.finding import Place
+from gradproof.picture import SIDE, HeatMap, heat_map, in_tolerances, one_in_tolerances, sparse_map
 from gradproof.program import Array, Indices
 
 EPS = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One derivative, both ways. `spread` is the half-width of the interval of valid values at a kink, else 0."""
+
+    place: Place
+    analytic: float
+    numeric: float
+    bar: float
+    tolerance: float
+    spread: float = 0.0
+
+    @property
+    def deviation(self) -> float:
+        return max(abs(self.analytic - self.numeric) - self.spread, 0.0)
+
+    @property
+    def excess(self) -> float:
+        """The deviation in units of the tolerance."""
+        return one_in_tolerances(self.deviation, self.tolerance)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -28,6 +50,12 @@ class Table:
     def __call__(self) -> Table:
         """A table is its own source."""
         return self
+
+    def entry(self, place: Place, at: tuple[int, ...]) -> Entry:
+        """One of them; what it is of is called `place`."""
+        spread = () if self.spread is None else (self.spread,)
+        numbers = (self.analytic, self.numeric, self.bar, self.tolerance, *spread)
+        return Entry(place, *(float(one[at]) for one in numbers))
 
     @property
     def deviation(self) -> Array:

@@ -19,6 +19,7 @@ class Verdict(enum.Enum):
         return self.name
 
 
+LOUDEST_FIRST = tuple(reversed(Verdict))
 _LOUDNESS = {verdict: rank for rank, verdict in enumerate(Verdict)}
 
 

@@ -12,12 +12,12 @@ import numpy as np
 
 from gradproof.norms import farthest, largest, rms
 from gradproof.precision import form_of
-from gradproof.program import Array, Leaf, Program, Spot
+from gradproof.program import Array, Leaf, Program
 from gradproof.reference.rounding import LARGER, LUCK, SMALL, magnified, trembling
 from gradproof.reference.steps import signed
 from gradproof.result import Comparison, Finding, Place, Verdict
 from gradproof.settings import Tolerance
-from gradproof.sizes import negligible, size_of
+from gradproof.sizes import negligible, size_of, unit_of
 
 # The part of the tolerance by which the modes may differ, but never fewer roundings than these.
 PART = 1e-3
@@ -133,7 +133,7 @@ def blocks(program: Program, reverse: Array, forward: Array) -> list[Modes]:
         for leaf in program.inputs:
             one, other = reverse[leaf.span, output.span].T, forward[leaf.span, output.span].T
             if one.size:
-                change = size_of(program) / (rms(program.point[leaf.span]) or 1.0)
+                change = size_of(program) / unit_of(program, leaf.span)
                 found.append(Modes(output, leaf, one, other, max(rms(one), rms(other)), change))
     return found
 
@@ -153,7 +153,7 @@ def _finding(pair: Modes, excess: Array) -> Finding:
         place = Place(pair.output.spot(pair.output.start + int(at[0])), pair.input.spot(pair.input.start + int(at[1])))
         what = f"{place} is {numbers}"
     else:
-        place = Place(Spot(pair.output.path), Spot(pair.input.path))
+        place = Place.of(pair.output, pair.input)
         what = f"a random sum of the entries of {place} is {numbers}"
     sentence = f"forward and reverse mode disagree, though both are within the tolerance: {what}"
     return Finding("adjoint", Verdict.WRONG, place, sentence, HINT)

@@ -24,7 +24,7 @@ from gradproof.reference.rounding import FACTORS, LUCK, beside, extent, magnifie
 from gradproof.reference.steps import signed
 from gradproof.result import Finding, Verdict
 from gradproof.settings import Tolerance
-from gradproof.sizes import negligible, size_of, sizes_of
+from gradproof.sizes import negligible, size_of, sizes_of, unit_of
 
 # What `combination` draws from: 2^k with k from -1 to 6. The largest, beyond any clipping to one, comes first.
 SIZES = np.exp2(np.arange(-1.0, 7.0))
@@ -139,7 +139,7 @@ def _beyond_backward(program: Program, found: Combined, tolerance: Tolerance, no
         deviation = np.where(ended | np.isinf(expected[span]), 0.0, deviation)
         # A gradient that is zero but for rounding has no scale of its own; that of value over input stands in.
         value_scale = rms(cotangent * sizes_of(program)) * float(np.sqrt(cotangent.size))
-        input_scale = rms(program.point[span]) or 1.0
+        input_scale = unit_of(program, span)
         scale = max(scale, negligible(program) * value_scale / (tolerance.finest * input_scale + 1e-300))
         terms = expected if found.terms is None else found.terms()
         allowed = entry_tolerance(terms[span], scale, tolerance) + _flushed(form, cotangent)
@@ -155,7 +155,7 @@ def _beyond_forward(program: Program, found: Combined, tolerance: Tolerance) -> 
     form = form_of(program)
     tangent, pushed, expected = found.vector, found.made, found.expected
     share = max(tolerance.finest if form is DOUBLE else FAR_OFF, ROUNDINGS * form.roundoff)
-    moved = max((rms(tangent[x.span]) / (rms(program.point[x.span]) or 1.0) for x in program.inputs), default=0.0)
+    moved = max((rms(tangent[x.span]) / unit_of(program, x.span) for x in program.inputs), default=0.0)
     excess: dict[Leaf, Array] = {}
     with np.errstate(invalid="ignore", over="ignore"):
         # What is not finite is the comparison's business, or beyond a narrow format; but nothing is beyond float64.

@@ -15,7 +15,7 @@ from gradproof.reference.rounding import LUCK, magnified
 from gradproof.reference.steps import signed
 from gradproof.result import Finding, Place, Verdict
 from gradproof.settings import Tolerance
-from gradproof.sizes import negligible, size_of
+from gradproof.sizes import negligible, size_of, unit_of
 
 # Two random bilinear forms; each term is as large as their rms, and they add up like a random walk.
 SIGMAS = 6.0
@@ -59,7 +59,7 @@ def check_symmetric_by_probes(
 
 
 def _negligible(program: Program) -> float:
-    return negligible(program) * size_of(program) / (rms(program.point[: program.value.size]) or 1.0)
+    return negligible(program) * size_of(program) / unit_of(program, slice(program.value.size))
 
 
 def _finding(program: Program, at: tuple[int, int] | None, one: str, other: str) -> Finding:

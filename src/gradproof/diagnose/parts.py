@@ -65,10 +65,9 @@ def part(exhibit: Exhibit) -> Diagnosis | None:
     few = [(one, found) for one in both for found in _few(one)]
     few.sort(key=lambda pair: np.count_nonzero(pair[1].mask))
     for side, one in (*few, *((where, found) for where in both for found in _parts(where))):
-        if one.chance <= CHANCE or one.code == "entry":
-            width = 2 if side.input.is_complex else 1
-            if side.right_elsewhere(np.repeat(one.mask, width)):
-                return _diagnosis(exhibit, side, one)
+        likely = one.chance <= CHANCE or one.code == "entry"
+        if likely and side.right_elsewhere(np.repeat(one.mask, side.input.width)):
+            return _diagnosis(exhibit, side, one)
     return None
 
 
@@ -89,7 +88,7 @@ def _diagnosis(exhibit: Exhibit, side: Exhibit, found: Part) -> Diagnosis:
 
 
 def elements_of(exhibit: Exhibit) -> Elements:
-    width = 2 if exhibit.input.is_complex else 1
+    width = exhibit.input.width
     offsets, owner = np.unique(exhibit.columns // width, return_inverse=True)
     telling = np.zeros(offsets.size, dtype=bool)
     flawed = np.zeros(offsets.size, dtype=bool)
@@ -133,8 +132,8 @@ def _mask(exhibit: Exhibit, offsets: Indices) -> Mask:
 
 
 def _named(exhibit: Exhibit, elements: Elements) -> str:
-    width, leaf = (2 if exhibit.input.is_complex else 1), exhibit.input
-    spots = [leaf.spot(leaf.start + int(offset) * width) for offset in elements.offsets[elements.flawed]]
+    leaf = exhibit.input
+    spots = [leaf.spot(leaf.start + int(offset) * leaf.width) for offset in elements.offsets[elements.flawed]]
     return " and ".join(str(spot).removesuffix(".real") for spot in spots)
 
 

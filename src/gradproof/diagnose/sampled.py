@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from gradproof.contracts.side import FORWARD, REVERSE, Side
 from gradproof.diagnose.exhibit import Exhibit, shaped
 from gradproof.diagnose.moved import moves
 from gradproof.diagnose.sight import Line, Rows, Sight, some_columns
@@ -19,7 +20,7 @@ from gradproof.evidence.gathered import Task
 from gradproof.evidence.sums import part
 from gradproof.norms import dot, rms
 from gradproof.precision import DOUBLE, form_of
-from gradproof.program import Array, Indices, Leaf, Mask
+from gradproof.program import Indices, Leaf, Mask, Program
 from gradproof.reference.field import CHUNK, field_of, projected
 from gradproof.reference.glance import ENTRY, glance
 from gradproof.reference.steps import random_direction, signed
@@ -46,12 +47,12 @@ def sampled(task: Task, comparison: Comparison) -> Exhibit | None:
     rows = _rows(output, leaf, [row for row, _ in blamed], numeric)
     analytic: Sight
     if comparison.mode == "reverse":
-        claims = _pulled(task, leaf, output, rows)
+        claims = _lines(task.program, REVERSE, output, leaf, rows)
         followed = [int(c) for line in claims.values() for c in line.top(2) if int(c) not in numeric]
         numeric.update(_measured(task, leaf, output, list(dict.fromkeys(followed))[:FOLLOWED]))
         analytic = Rows(claims)
     else:
-        pushed = _pushed(task, leaf, output, list(numeric))
+        pushed = _lines(task.program, FORWARD, leaf, output, list(numeric))
         rows = list(dict.fromkeys([*rows, *(int(r) for line in pushed.values() for r in line.top(1))]))[:ROWS]
         analytic = some_columns(pushed)
     exhibit = Exhibit(
@@ -93,7 +94,7 @@ def _agrees(task: Task, comparison: Comparison, rows: Mask, columns: Mask) -> bo
 
 def _columns(task: Task, leaf: Leaf, output: Leaf, blamed: Sequence[tuple[int, int]]) -> list[int]:
     """Offsets in order of importance; of complex elements both parts."""
-    width = 2 if leaf.is_complex else 1
+    width = leaf.width
     elements = [column // width for _, column in blamed]
     if elements:
         # Where the numbers of the first one would come from, if they only were in the wrong place.
@@ -161,34 +162,18 @@ def _measured(task: Task, leaf: Leaf, output: Leaf, columns: Sequence[int]) -> d
     return lines
 
 
-def _pulled(task: Task, leaf: Leaf, output: Leaf, rows: Sequence[int]) -> dict[int, Line]:
-    size = task.program.value.size
+def _lines(program: Program, side: Side, given: Leaf, made: Leaf, offsets: Sequence[int]) -> dict[int, Line]:
+    """What the rule makes in one leaf of unit vectors at these offsets of another: rows by backward, columns by the
+    forward rule."""
     lines: dict[int, Line] = {}
-    for some in _batches(rows, size + task.program.point.size):
-        pulled = task.program.pull(_one_hot(some, output.start, size))
-        lines.update((row, Line.of(pulled[k, leaf.span])) for k, row in enumerate(some))
-    return lines
-
-
-def _pushed(task: Task, leaf: Leaf, output: Leaf, columns: Sequence[int]) -> dict[int, Line]:
-    size = task.program.point.size
-    lines: dict[int, Line] = {}
-    for some in _batches(columns, size + task.program.value.size):
-        pushed = task.program.push(_one_hot(some, leaf.start, size))
-        lines.update((column, Line.of(pushed[k, output.span])) for k, column in enumerate(some))
-    return lines
-
-
-def _batches(offsets: Sequence[int], size: int) -> Iterable[list[int]]:
-    batch = max(1, CHUNK // size)
+    size = side.size(program)
+    batch = max(1, CHUNK // (program.point.size + program.value.size))
     for first in range(0, len(offsets), batch):
-        yield list(offsets[first : first + batch])
-
-
-def _one_hot(offsets: Sequence[int], start: int, size: int) -> Array:
-    rows = np.zeros((len(offsets), size))
-    rows[np.arange(len(offsets)), np.array(offsets) + start] = 1.0
-    return rows
+        some = offsets[first : first + batch]
+        units = np.zeros((len(some), size))
+        units[np.arange(len(some)), np.array(some) + given.start] = 1.0
+        lines.update(zip(some, (Line.of(row[made.span]) for row in side.run(program, units)), strict=True))
+    return lines
 
 
 def _others(task: Task, exhibit: Exhibit) -> Iterable[tuple[Leaf, Sight]]:

@@ -67,6 +67,6 @@ def _mirror(leaf: Leaf) -> tuple[Indices, Array]:
 def _one_triangle(exhibit: Exhibit, columns: Indices) -> bool:
     """Whether the function does not depend on what is above the diagonal, or below."""
     shape = exhibit.input.shape
-    index = np.unravel_index(columns // (2 if exhibit.input.is_complex else 1), shape)
+    index = np.unravel_index(columns // exhibit.input.width, shape)
     still = np.max(np.abs(np.nan_to_num(exhibit.measured)), axis=0) <= exhibit.slack(np.zeros(columns.size))
     return bool(still[index[-2] < index[-1]].all() or still[index[-2] > index[-1]].all())

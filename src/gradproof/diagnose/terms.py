@@ -73,7 +73,7 @@ def _explained(exhibit: Exhibit, groups: list[Group]) -> Diagnosis | None:
 
 def _vectors(exhibit: Exhibit) -> Iterator[Group]:
     """Outputs along the last axis, which may share their inputs with others: weights are those of the whole batch."""
-    width = (exhibit.output.shape or (1,))[-1] * (2 if exhibit.output.is_complex else 1)
+    width = (exhibit.output.shape or (1,))[-1] * exhibit.output.width
     owner = exhibit.rows // width
     for one in np.unique(owner):
         rows = np.flatnonzero(owner == one)

@@ -11,8 +11,9 @@ from gradproof.evidence.entries import measured_entry
 from gradproof.evidence.gathered import Task, weakest
 from gradproof.evidence.nans import explained
 from gradproof.evidence.scales import absent, flat, negligible, slight
-from gradproof.evidence.wording import REASONS, kink_remark, near_remark, stairs_remark
+from gradproof.evidence.wording import REASONS, REMARKS
 from gradproof.norms import largest, rms
+from gradproof.precision import DOUBLE, coarsest
 from gradproof.program import Array, Leaf, Mask, leaf_at
 from gradproof.reference.estimate import Estimate, Kind, Kinds
 from gradproof.result import Comparison, Entry, Finding, Place, Power, Table, Verdict
@@ -103,8 +104,7 @@ def _reason(kinds: Kinds, task: Task) -> str:
     """Why entries stay undecided: the most frequent cause."""
     counts = np.bincount(kinds.ravel().astype(np.intp), minlength=len(Kind))
     commonest = Kind(int(np.argmax(counts)))
-    low = task.reference.inputs and any(leaf.dtype not in ("float64", "complex128") for leaf in task.reference.inputs)
-    return REASONS.get(commonest, "precision" if low else "noise")
+    return REASONS.get(commonest, "noise" if coarsest(task.reference.inputs) is DOUBLE else "precision")
 
 
 def _entries(mask: Mask, sides: tuple[Array, Estimate, Array], pair: tuple[Leaf, Leaf]) -> tuple[Entry, ...]:
@@ -140,7 +140,7 @@ def kinks_of(task: Task, numeric: Estimate) -> tuple[Finding, ...]:
     if not numeric.kind.any():
         return ()
     findings = []
-    for kind, remark in ((Kind.KINK, kink_remark), (Kind.STAIRS, stairs_remark), (Kind.NEAR, near_remark)):
+    for kind, remark in REMARKS.items():
         rows, columns = np.nonzero(numeric.kind == kind)
         if rows.size:
             output = leaf_at(task.program.outputs, int(columns[0]))

@@ -18,7 +18,6 @@ import numpy as np
 
 from gradproof.agreement import entry_tolerance
 from gradproof.contracts.linear import SIZES, combination, loudness, mixed
-from gradproof.evidence.entries import entry_of
 from gradproof.evidence.forward import sizes
 from gradproof.evidence.gathered import Gathered, Task, weakest
 from gradproof.evidence.groups import Groups, groups_of
@@ -213,4 +212,4 @@ def _strongest(block: Table, output: Leaf, leaf: Leaf) -> Entry | None:
     at = divmod(int(np.argmax(np.abs(block.analytic))), output.size)
     if not block.analytic[at]:
         return None
-    return entry_of(Place(output.spot(output.start + at[1]), Spot(leaf.path)), at, block)
+    return block.entry(Place(output.spot(output.start + at[1]), Spot(leaf.path)), at)

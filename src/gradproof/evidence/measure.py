@@ -23,6 +23,7 @@ from gradproof.reference.glance import CLOSER, PROBE, Glance, closer_glance, flo
 from gradproof.reference.ladder import first_look, refine
 from gradproof.reference.stencil import SHORT
 from gradproof.reference.steps import random_direction, signed
+from gradproof.sizes import unit_of
 from gradproof.verdict import Verdict
 
 # Rounding errors on the analytic side add up like a random walk; this many standard deviations are granted.
@@ -206,7 +207,7 @@ def _share(task: Task, probe: Probe, leaf: Leaf, size: Array, floor: Array) -> f
     inputs, outputs = leaf.size, task.program.value.size
     if inputs < FEW_INPUTS * outputs or probe.way != "both" or form_of(task.reference) is not precision.DOUBLE:
         return 1.0
-    bend = rms(probe.direction[leaf.span]) / (rms(task.program.point[leaf.span]) or 1.0) * math.sqrt(inputs / outputs)
+    bend = rms(probe.direction[leaf.span]) / unit_of(task.program, leaf.span) * math.sqrt(inputs / outputs)
     known, allowed = (PROBE.agree * size + floor).tolist(), granted(task, size, leaf).tolist()
     blurred = [one / most for one, most in zip(known, allowed, strict=True) if most > 0.0]
     return float(2.0 ** math.ceil(math.log2(min(max(STRAIGHT / bend, CLOSER, *blurred), 1.0))))

@@ -20,16 +20,10 @@ from gradproof.evidence.measure import Evidence, Outcome
 from gradproof.evidence.scales import granted, lost, negligible_change, slight_change, swings, unimportant_of
 from gradproof.evidence.sums import Probe, part
 from gradproof.evidence.ties import OUTPUTS, Tie, check_ties
-from gradproof.evidence.wording import (
-    crowd_remark,
-    hidden_kink_remark,
-    kink_remark,
-    near_remark,
-    stairs_remark,
-)
+from gradproof.evidence.wording import REMARKS, crowd_remark, hidden_kink_remark
 from gradproof.norms import all_finite, dot
 from gradproof.precision import DOUBLE, coarsest, form_of
-from gradproof.program import Array, Leaf, Spot
+from gradproof.program import Array, Leaf
 from gradproof.reference.estimate import Estimate, Kind
 from gradproof.reference.field import field_of
 from gradproof.result import Comparison, Finding, Place, Power, Table, Verdict
@@ -259,7 +253,7 @@ def _remarks(task: Task, evidence: Evidence) -> list[Finding]:
     if not evidence.looks and evidence.fold is None and not any(one.numeric.kind.any() for one in evidence.outcomes):
         return findings
     seen = {str(look.entry.place): look for look in evidence.looks}.values()
-    for kind, remark in ((Kind.KINK, kink_remark), (Kind.STAIRS, stairs_remark), (Kind.NEAR, near_remark)):
+    for kind, remark in REMARKS.items():
         own = [look.entry for look in seen if look.kind is kind]
         if own:
             first = own[0]
@@ -271,7 +265,7 @@ def _remarks(task: Task, evidence: Evidence) -> list[Finding]:
         for kinks in (outcome.numeric.kind == Kind.KINK for outcome in evidence.outcomes):
             if kinks.any():
                 i, o = np.argwhere(kinks)[0]
-                place = Place(Spot(task.program.outputs[o].path), Spot(task.program.inputs[i].path))
+                place = Place.of(task.program.outputs[o], task.program.inputs[i])
                 return [hidden_kink_remark(place)]
     return findings
 

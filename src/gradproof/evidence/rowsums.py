@@ -16,7 +16,6 @@ import numpy as np
 
 from gradproof.agreement import tolerance_of_one
 from gradproof.contracts.linear import loudness, mixed
-from gradproof.evidence.entries import entry_of
 from gradproof.evidence.gathered import Gathered, Task, weakest
 from gradproof.evidence.glanced import enough_of_zero
 from gradproof.evidence.groups import Groups
@@ -24,7 +23,7 @@ from gradproof.evidence.scales import rounding
 from gradproof.evidence.together import Moves, floor_of, moved
 from gradproof.norms import rms
 from gradproof.precision import DOUBLE
-from gradproof.program import Array, Leaf, Spot, pulled_of
+from gradproof.program import Array, Leaf, pulled_of
 from gradproof.quiet import QUIET
 from gradproof.reference.field import Field
 from gradproof.reference.glance import BENT_BY_ROUNDING, PROBE, SUSPICIOUS
@@ -211,5 +210,5 @@ def _comparison(task: Task, output: Leaf, leaf: Leaf, table: Table) -> Compariso
     entries, top = output.size * leaf.size, None
     if entries and table.analytic.any():
         at = int(np.argmax(np.abs(table.analytic)))
-        top = entry_of(Place(Spot(output.path), Spot(leaf.path)), (at,), table)
+        top = table.entry(Place.of(output, leaf), (at,))
     return Comparison(task.order, "reverse", output, leaf, "probes", table, Verdict.RIGHT, (), 0, entries, "", top)

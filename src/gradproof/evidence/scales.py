@@ -14,7 +14,7 @@ from gradproof.precision import DOUBLE, Precision, form_of
 from gradproof.program import Array, Leaf, Mask, Program
 from gradproof.reference.field import TINY
 from gradproof.reference.steps import scales, signed, step_exponent
-from gradproof.sizes import size_of
+from gradproof.sizes import size_of, unit_of
 
 T = TypeVar("T", float, Array)
 
@@ -112,7 +112,7 @@ def rounding(task: Task, output: Leaf, leaf: Leaf) -> float:
 
 def least(program: Program, leaf: Leaf, form: Precision) -> float:
     """The same for a value of size one."""
-    return min(ROUNDINGS, form.roundings) * form.roundoff / (rms(program.point[leaf.span]) or 1.0)
+    return min(ROUNDINGS, form.roundings) * form.roundoff / unit_of(program, leaf.span)
 
 
 def negligible(task: Task, output: Leaf, leaf: Leaf) -> Array:

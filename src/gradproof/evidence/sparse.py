@@ -15,7 +15,6 @@ import numpy as np
 from gradproof.agreement import CLEAR, entry_tolerance, judge
 from gradproof.evidence.blame import NOBODY, Group, blamed
 from gradproof.evidence.colouring import Grouping
-from gradproof.evidence.entries import entry_of
 from gradproof.evidence.gathered import Gathered, Task, weakest
 from gradproof.evidence.glanced import enough, enough_of_zero
 from gradproof.evidence.lengths import group_lengths
@@ -272,7 +271,7 @@ def _strongest(stored: Stored, table: Table, some: Indices, pair: tuple[Leaf, Le
         return None
     top = int(np.argmax(np.abs(table.numeric)))
     place = Place(pair[0].spot(int(stored.outputs[some[top]])), pair[1].spot(int(stored.inputs[some[top]])))
-    return entry_of(place, (top,), table)
+    return table.entry(place, (top,))
 
 
 def _kinks(task: Task, stored: Stored, numbers: Numbers) -> tuple[Finding, ...]:

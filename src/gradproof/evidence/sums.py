@@ -19,7 +19,7 @@ from gradproof.program import Array, Leaf
 from gradproof.reference.rounding import FACTORS
 from gradproof.reference.stencil import SHORT
 from gradproof.result import Finding
-from gradproof.sizes import size_of
+from gradproof.sizes import size_of, unit_of
 
 # Fewer rows than this are run alone: before a batch is believed, one of its rows is run by itself as well.
 SEVERAL = 4
@@ -182,7 +182,7 @@ def modes(task: Task, drawn: list[Probe], analytic: list[dict[str, Sums]]) -> li
     program = task.program
 
     def change(probe: Probe, output: Leaf, leaf: Leaf) -> float:
-        length = rms(probe.direction[leaf.span]) / (rms(program.point[leaf.span]) or 1.0)
+        length = rms(probe.direction[leaf.span]) / unit_of(program, leaf.span)
         return size_of(program) * length * float(np.sqrt(output.size * leaf.size))
 
     return [

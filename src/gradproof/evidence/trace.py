@@ -13,7 +13,6 @@ import numpy as np
 
 from gradproof import precision
 from gradproof.errors import BudgetSpent
-from gradproof.evidence.entries import entry_of
 from gradproof.evidence.gathered import Task
 from gradproof.norms import dot, rms
 from gradproof.picture import Trace
@@ -99,7 +98,7 @@ def _entries(task: Task, comparisons: Sequence[Comparison], findings: Sequence[F
         place = finding.place
         for comparison in whole:
             if finding.code == "kink" and place.output and place.input and _holds(comparison, place):
-                yield _subject(task, comparison, _entry(comparison, place))
+                yield _subject(task, comparison, comparison.entry(place))
     strong = [(comparison, comparison.strongest) for comparison in comparisons]
     for comparison, strongest in sorted(strong, key=lambda one: -abs(one[1].numeric) if one[1] else 0.0):
         if strongest is not None:
@@ -107,9 +106,8 @@ def _entries(task: Task, comparisons: Sequence[Comparison], findings: Sequence[F
     for comparison in whole:
         row, column = divmod(int(np.argmax(np.nan_to_num(np.abs(comparison.numeric)))), comparison.input.size)
         output, leaf = comparison.output, comparison.input
-        yield _subject(
-            task, comparison, _entry(comparison, Place(output.spot(output.start + row), leaf.spot(leaf.start + column)))
-        )
+        place = Place(output.spot(output.start + row), leaf.spot(leaf.start + column))
+        yield _subject(task, comparison, comparison.entry(place))
 
 
 def _subject(task: Task, comparison: Comparison, entry: Entry) -> Subject:
@@ -141,11 +139,3 @@ def _probe(task: Task, comparison: Comparison, generator: np.random.Generator) -
 def _holds(comparison: Comparison, place: Place) -> bool:
     paths = (place.output.path if place.output else None, place.input.path if place.input else None)
     return paths == (comparison.output.path, comparison.input.path)
-
-
-def _entry(comparison: Comparison, place: Place) -> Entry:
-    assert place.output is not None
-    assert place.input is not None
-    row = comparison.output.coordinate(place.output) - comparison.output.start
-    column = comparison.input.coordinate(place.input) - comparison.input.start
-    return entry_of(place, (row, column), comparison)

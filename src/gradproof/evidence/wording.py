@@ -12,7 +12,7 @@ from gradproof.errors import Refused, RuleRaised, Unsupported
 from gradproof.evidence.native import Departure
 from gradproof.norms import rms
 from gradproof.precision import Precision
-from gradproof.program import Skipped, Spot
+from gradproof.program import Skipped
 from gradproof.reference.estimate import Kind
 from gradproof.result import Comparison, Finding, Place, Verdict
 from gradproof.settings import Settings, Tolerance
@@ -127,10 +127,13 @@ def stairs_remark(place: Place, count: int, low: float, high: float) -> Finding:
     )
 
 
+# What is said of derivatives that are right, but not ordinary.
+REMARKS = {Kind.KINK: kink_remark, Kind.STAIRS: stairs_remark, Kind.NEAR: near_remark}
+
+
 def mismatch(comparison: Comparison) -> Finding:
     """The finding of a block that is wrong."""
-    worst = comparison.worst
-    place = worst.place if worst else Place(Spot(comparison.output.path), Spot(comparison.input.path))
+    worst, place = comparison.worst, comparison.place
     name = f"{comparison.mode} derivative" + (f" of order {comparison.order}" if comparison.order > 1 else "")
     if worst is not None and not np.isfinite(worst.analytic):
         there = "the function has a kink" if worst.spread else f"the numeric derivative is {worst.numeric:.6g}"
@@ -159,8 +162,7 @@ def mismatch(comparison: Comparison) -> Finding:
 
 def undecided(comparison: Comparison, tolerance: Tolerance) -> Finding:
     """`tolerance` is what it was judged by."""
-    worst = comparison.worst
-    place = worst.place if worst else Place(Spot(comparison.output.path), Spot(comparison.input.path))
+    worst, place = comparison.worst, comparison.place
     hint = UNDECIDED_HINTS.get(comparison.reason, "")
     if 0.0 < (needed := _granting(comparison, tolerance)) <= WIDEST:
         hint = hint.replace("a wider tolerance=", f"tolerance={needed:g}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -31,7 +30,7 @@ class Outputs:
         """The kept leaves of another result, as arrays."""
         named: list[tuple[str, Any]] = []
         if flatten(result, "out", named) != self._tree:
-            raise OutputsChanged.structure(self._summary(), _described(named))
+            raise OutputsChanged.structure(self.layout.leaves, self.skipped, (path for path, _ in named))
         kept = [as_array(named[i][1]) for i in self._kept]
         for leaf, dtype, value in zip(self.layout.leaves, self.layout.dtypes, kept, strict=True):
             if value.shape != leaf.shape or value.dtype != dtype:
@@ -53,19 +52,12 @@ class Outputs:
             parts[i] = value
         return rebuild(self._tree, iter(parts))
 
-    def _summary(self) -> str:
-        return ", ".join([leaf.path for leaf in self.layout.leaves] + [skipped.path for skipped in self.skipped])
-
 
 def no_tangent(value: Any) -> Any:
     """What stands in a structure of tangents where there is none."""
     if isinstance(value, (jax.Array, np.ndarray, np.generic, bool, int, float, complex)):
         return np.zeros(np.shape(value), jax.dtypes.float0)
     return value
-
-
-def _described(named: Sequence[tuple[str, Any]]) -> str:
-    return ", ".join(path for path, _ in named) or "nothing"
 
 
 def _reason_to_skip(value: object) -> str | None:

@@ -160,9 +160,7 @@ class Outputs:
     def leaves_of(self, result: Any) -> list[Any]:
         named: list[tuple[str, Any]] = []
         if flatten(plain(result), "out", named) != self._tree:
-            after = ", ".join(path for path, _ in named) or "nothing"
-            before = ", ".join([leaf.path for leaf in self.layout.leaves] + [one.path for one in self.skipped])
-            raise OutputsChanged.structure(before, after)
+            raise OutputsChanged.structure(self.layout.leaves, self.skipped, (path for path, _ in named))
         kept = [named[i][1] for i in self._kept]
         for leaf, value in zip(self.layout.leaves, kept, strict=True):
             self._same(leaf.path, leaf.shape, value)

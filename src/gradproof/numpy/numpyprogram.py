@@ -15,7 +15,7 @@ from gradproof.numpy.leaves import Layout
 from gradproof.numpy.purity import preserved
 from gradproof.numpy.rules import Pair, Rules
 from gradproof.numpy.watched import Snapshot
-from gradproof.program import Array, ComplexArray, Leaf, Offers, Skipped, Tally
+from gradproof.program import Array, ComplexArray, Leaf, Offers, Skipped, Tally, read_only
 
 
 class NumpyProgram:
@@ -25,7 +25,7 @@ class NumpyProgram:
         self._call, self._written = call, written
         self.name = name
         self.tally = tally
-        self.point = _read_only(call.point())
+        self.point = read_only(call.point())
         self.inputs: tuple[Leaf, ...] = call.inputs.leaves
         arguments = call.arguments(self.point.copy())
         differentiated = {leaf.path for leaf in self.inputs}
@@ -38,7 +38,7 @@ class NumpyProgram:
         self.skipped: tuple[Skipped, ...] = call.outputs.skipped
         value = np.empty(call.outputs.layout.size)
         call.outputs.layout.write(leaves, value)
-        self.value = _read_only(value)
+        self.value = read_only(value)
         self.batched = False
         self._raised: Exception | None = None
         self._pair: Pair | None = None
@@ -158,9 +158,3 @@ class NumpyProgram:
 
 def _all_double(layout: Layout) -> bool:
     return all(leaf.dtype == "float64" for leaf in layout.leaves)
-
-
-def _read_only(array: Array) -> Array:
-    view = array.view()
-    view.flags.writeable = False
-    return view

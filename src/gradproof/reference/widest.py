@@ -16,6 +16,7 @@ from gradproof.program import Array, Leaf
 from gradproof.reference.inside import Narrowed, computes_in_single
 from gradproof.reference.rounding import Pair, excess, extent, leftovers, neighbours, off
 from gradproof.reference.steps import coordinate_steps, signed
+from gradproof.sizes import unit_of
 
 # The float64 value must agree with the native one to this many times the roundings of a derivative; otherwise it is
 # another function (an explicit cast, a branch on the dtype, other random numbers).
@@ -163,7 +164,7 @@ def _points(program: Metered, away: float, form: Precision, generator: np.random
     points = np.repeat(program.point[None], 2 * POINTS, axis=0)
     around = np.repeat([NEAR, FAR], POINTS)[:, None]
     for leaf in program.inputs:
-        size = away * (rms(program.point[leaf.span]) or 1.0)
+        size = away * unit_of(program, leaf.span)
         moves = around * generator.uniform(-1.0, 1.0, (2 * POINTS, leaf.size))
         points[:, leaf.span] += size * (signed(generator, leaf.size) + moves)
     return form.round(points)

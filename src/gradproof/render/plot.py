@@ -10,8 +10,9 @@ import numpy as np
 from gradproof.errors import UsageError
 from gradproof.picture import Trace
 from gradproof.program import Array, Mask
+from gradproof.render.text import worst_first
 from gradproof.render.traces import has_ladder, has_remainder
-from gradproof.result import Comparison, Result, Verdict
+from gradproof.result import Comparison, Result
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,8 +41,7 @@ def plot(result: Result) -> Figure:
         raise UsageError(
             'result.plot() needs matplotlib, which is not installed; run: pip install "gradproof[plot]"'
         ) from missing
-    worst = sorted(result.comparisons, key=lambda one: (one.verdict is Verdict.RIGHT, -one.excess))
-    drawn = [one for one in worst if one.picture().excess][:1]
+    drawn = [one for one in worst_first(result) if one.picture().excess][:1]
     panels: list[tuple[Callable[[Axes, Trace], None], Trace]] = []
     for trace in result.traces:
         panels += [(ladder, trace), (taylor, trace)] if has_remainder(trace) else [(ladder, trace)]

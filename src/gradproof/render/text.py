@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from textwrap import shorten
 from typing import TYPE_CHECKING
 
-from gradproof.program import Spot
 from gradproof.render.numbers import count_of, last_digit, number, two_digits, with_bar
-from gradproof.result import Comparison, Cost, Entry, Finding, Place, Power, Result, Verdict
+from gradproof.result import Comparison, Cost, Entry, Finding, Power, Result, Verdict
+from gradproof.verdict import LOUDEST_FIRST
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -158,7 +158,7 @@ def _rest(unlisted: Sequence[Comparison]) -> list[Line]:
 def _findings(result: Result) -> list[Line]:
     """What the findings say, those that make the verdict first; many of one kind are cut short."""
     said: list[Line] = []
-    for verdict in (Verdict.ERROR, Verdict.WRONG, Verdict.UNDECIDED, Verdict.UNSUPPORTED, Verdict.RIGHT):
+    for verdict in LOUDEST_FIRST:
         findings = [finding for finding in result.findings if finding.verdict is verdict]
         sentences = list(dict.fromkeys(_sentence(f, result) for f in findings if not _listed(f, result)))
         said += [Line(_LABEL.get(verdict, "finding"), sentence) for sentence in sentences[:REMARKS]]
@@ -191,9 +191,7 @@ def _listed(finding: Finding, result: Result) -> bool:
     codes = {"mismatch", "value-differs", "gradient-differs"} | {
         c.reason for c in result.comparisons if c.verdict is Verdict.UNDECIDED
     }
-    places = [comparison.worst.place for comparison in result.comparisons if comparison.worst is not None]
-    places += [Place(Spot(c.output.path), Spot(c.input.path)) for c in result.comparisons if c.unfollowed]
-    return finding.code in codes and finding.place in places
+    return finding.code in codes and finding.place in [c.place for c in result.comparisons if c.worst or c.unfollowed]
 
 
 def _sentence(finding: Finding, result: Result) -> str:
@@ -209,10 +207,7 @@ def _together(label: str, remarks: Sequence[str]) -> list[Line]:
 
 
 def _place(comparison: Comparison) -> str:
-    """The worst entry's place, or the block's where no entry was singled out."""
-    worst = comparison.worst
-    place = f"d {comparison.output.path} / d {comparison.input.path}" if worst is None else str(worst.place)
-    return place if comparison.order == 1 else f"{place} (order {comparison.order})"
+    return f"{comparison.place} (order {comparison.order})" if comparison.order > 1 else str(comparison.place)
 
 
 def share(comparison: Comparison) -> str:
@@ -239,6 +234,11 @@ def _yardstick(entry: Entry) -> str:
     place = last_digit(entry)
     numbers = f"{number(entry.analytic, place)}, in float64 {number(entry.numeric, place)}"
     return f"{numbers}; the plain reference is off by {two_digits(entry.bar)}, allowed is {two_digits(entry.tolerance)}"
+
+
+def worst_first(result: Result) -> list[Comparison]:
+    """The blocks, those that are not right before the others."""
+    return sorted(result.comparisons, key=lambda one: (one.verdict is Verdict.RIGHT, -one.excess))
 
 
 def power_sentence(power: Power) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from gradproof.result import Verdict, worst_of
 from gradproof.sweep.filters import Words, words
 from gradproof.sweep.row import Row
+from gradproof.verdict import LOUDEST_FIRST
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -89,8 +90,7 @@ def summary_of(rows: Iterable[Row]) -> Summary:
     groups = [
         Group(*key, len(found), next((row for row in found if row.diagnosis), found[0])) for key, found in loud.items()
     ]
-    rank = list(reversed(Verdict))
-    groups.sort(key=lambda one: (rank.index(one.verdict), one.catalogue, one.operator, one.dtype, one.order))
+    groups.sort(key=lambda one: (LOUDEST_FIRST.index(one.verdict), one.catalogue, one.operator, one.dtype, one.order))
     return Summary(dict(sorted(families.items())), tuple(groups), frozenset(catalogues))
 
 

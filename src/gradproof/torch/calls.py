@@ -229,7 +229,7 @@ class _Outputs:
             return (self._dense(result),)
         named: list[tuple[str, Any]] = []
         if flatten(result, "out", named) != self._tree:
-            raise OutputsChanged.structure(self._summary(), _described(named))
+            raise OutputsChanged.structure(self.layout.leaves, self.skipped, (path for path, _ in named))
         kept = [named[i][1] for i in self._kept]
         for value, (shape, dtype) in zip(kept, self._expected, strict=True):
             if not isinstance(value, torch.Tensor) or value.shape != shape or value.dtype != dtype:
@@ -252,13 +252,6 @@ class _Outputs:
                 str(dtype if same_shape else shape),
                 str(value.dtype if same_shape else getattr(value, "shape", type(value).__name__)),
             )
-
-    def _summary(self) -> str:
-        return ", ".join([leaf.path for leaf in self.layout.leaves] + [skipped.path for skipped in self.skipped])
-
-
-def _described(named: Sequence[tuple[str, Any]]) -> str:
-    return ", ".join(path for path, _ in named) or "nothing"
 
 
 def _reason_to_skip(value: object) -> str | None:

@@ -217,28 +217,6 @@ def test_what_the_second_backward_raises_comes_out(checker: Checker, fast: bool)
         assert not isinstance(caught.value, checker.GradcheckError)
 
 
-class Detaching(Function):
-    """a*b whose gradients are right, but the one for b is detached if the flag says so."""
-
-    @staticmethod
-    def forward(ctx: Any, a: Tensor, b: Tensor, detached: bool) -> Tensor:
-        ctx.save_for_backward(a, b)
-        ctx.detached = detached
-        return a * b
-
-    @staticmethod
-    def backward(ctx: Any, g: Tensor) -> Any:
-        a, b = ctx.saved_tensors
-        return g * b, ((g * a).detach() if ctx.detached else g * a), None
-
-
-def test_a_detached_gradient_is_caught(ours: Checker, fast: bool) -> None:
-    inputs = leaf(3), leaf(3, seed=1)
-    passes(ours.gradgradcheck, Detaching.apply, (*inputs, False), fast_mode=fast)
-    passes(ours.gradcheck, Detaching.apply, (*inputs, True), fast_mode=fast)
-    fails(ours, "", Detaching.apply, (*inputs, True), check=ours.gradgradcheck, fast_mode=fast)
-
-
 def test_an_only_gradient_that_is_detached(checker: Checker, fast: bool) -> None:
     class Alone(Function):
         @staticmethod

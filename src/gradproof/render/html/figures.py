@@ -7,7 +7,8 @@ from math import isfinite
 from typing import Any
 
 from gradproof.picture import HeatMap, Trace
-from gradproof.result import Comparison, Result, Verdict
+from gradproof.render.text import worst_first
+from gradproof.result import Comparison, Result
 
 # Of the numbers of a trace; those of a picture are short already.
 DIGITS, FEW_DIGITS = 9, 3
@@ -21,8 +22,7 @@ def figures(blocks: Sequence[Comparison], traces: Sequence[Trace]) -> dict[str, 
 def shown(result: Result) -> list[Comparison]:
     """The blocks that have a picture, those that are not right first, the worst of them first of all. A single probe
     makes none."""
-    drawn = [one for one in result.comparisons if len(one.picture().excess) > (one.scope == "probes")]
-    return sorted(drawn, key=lambda one: (one.verdict is Verdict.RIGHT, -one.excess))
+    return [one for one in worst_first(result) if len(one.picture().excess) > (one.scope == "probes")]
 
 
 def block(comparison: Comparison) -> dict[str, Any]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 
 from gradproof.render.html.markup import Markup, tag
-from gradproof.render.html.program import LOUDEST_FIRST, copyable, program
+from gradproof.render.html.program import copyable, program
 from gradproof.render.html.words import SIGN, badge, breakable, tolerances
 from gradproof.render.text import summary
 from gradproof.result import Report, Result, Verdict
+from gradproof.verdict import LOUDEST_FIRST
 
 # About so many blocks are listed in a whole page, and so many of one program at least and at most.
 BLOCKS, LEAST, MOST = 4000, 1, 200

@@ -14,8 +14,8 @@ from gradproof.render.text import cost_sentence, power_sentence, share
 from gradproof.render.traces import has_ladder, has_remainder, ladder_sentence, taylor_sentence
 from gradproof.result import Comparison, Entry, Finding, Result, Verdict
 from gradproof.settings import Settings
+from gradproof.verdict import LOUDEST_FIRST
 
-LOUDEST_FIRST = tuple(reversed(Verdict))
 # More of one kind than this are counted, not shown.
 FINDINGS, ENTRIES = 12, 5
 # Names of columns; "row" is the one that names its row.

@@ -91,7 +91,7 @@ def check_batched_push(program: TorchProgram, generator: np.random.Generator) ->
                 if _agree(batched[k], [factor * alone[k] for factor in MULTIPLES]):
                     continue
                 if not _agree(batched[k], [push([tangent])[k] for tangent in tangents]):
-                    place = Place(Spot(output.path), Spot(leaf.path))
+                    place = Place.of(output, leaf)
                     hint = "Look for operations in jvp that mix the rows of a batch, or write a vmap rule."
                     return (Finding("vmap", Verdict.WRONG, place, _differs(FORWARD, output.path), hint),)
     return ()

@@ -135,7 +135,7 @@ def check_undefined_tangents(
                         Finding(
                             "undefined",
                             Verdict.WRONG,
-                            Place(Spot(output.path), Spot(leaf.path)),
+                            Place.of(output, leaf),
                             f"Mismatch in tangent values for {output.path} when the tangent of {leaf.path} is "
                             "undefined: it must act like zeros",
                             "In jvp, treat a tangent that is None as zeros.",
