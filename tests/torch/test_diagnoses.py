@@ -178,3 +178,29 @@ def test_the_docs_show_what_is_said() -> None:
     text = DOCS.read_text()
     missing = [row for row in rows() if row not in text]
     assert not missing, "\n".join(["docs/diagnoses.md lacks these rows:", *missing])
+
+
+@pytest.mark.parametrize(("factor", "what"), [(-1.0, "has the wrong sign"), (0.0, "is zero"), (3.0, "is 3 times")])
+def test_one_of_two_parameters_is_named_where_a_factor_explains_it(factor: float, what: str) -> None:
+    """As in a fit: many residuals, and few parameters."""
+    t = torch.linspace(0.5, 2.0, 6, dtype=torch.float64)
+
+    class Decay(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, p, factor):
+            ctx.factor = factor
+            ctx.save_for_backward(p)
+            return p[0] * torch.exp(-p[1] * t)
+
+        @staticmethod
+        def backward(ctx, g):
+            (p,) = ctx.saved_tensors
+            e = torch.exp(-p[1] * t)
+            return torch.stack([(g * e).sum(), -ctx.factor * p[0] * (g * t * e).sum()]), None
+
+    p = torch.tensor([1.3, 0.7], dtype=torch.float64)
+    assert gradproof.check(Decay.apply, (p, 1.0), seed=0).ok
+    (finding,) = gradproof.check(Decay.apply, (p, factor), seed=0).wrong
+    assert finding.diagnosis is not None
+    assert f"wrong only at args[0][1], where it {what}" in finding.diagnosis.sentence
+    assert "the other element agrees" in finding.diagnosis.sentence

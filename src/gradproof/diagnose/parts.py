@@ -18,6 +18,8 @@ from gradproof.result import Diagnosis
 # A few elements are named one by one. The others must be so many at least, and more than a few.
 FEW = 2
 OTHERS = 3
+# So many wrong numbers of each element by one factor are no coincidence.
+NUMBERS = 3
 # The chance that as many elements, drawn at random, would be described as well by one of the same family.
 CHANCE = 0.01
 # A part is wrong in this share of its derivatives at least; less are errors here and there.
@@ -75,7 +77,7 @@ def _diagnosis(exhibit: Exhibit, side: Exhibit, found: Part) -> Diagnosis:
     elements = elements_of(side)
     others = elements.offsets.size - elements.count
     if exhibit.complete:
-        agree = f"the {others:,} other elements agree"
+        agree = "the other element agrees" if others == 1 else f"the {others:,} other elements agree"
     else:
         agree = f"a probe of everything else agrees, and so do {others:,} single elements"
     code = f"output-{found.code}" if side.turned else found.code
@@ -105,10 +107,11 @@ def elements_of(exhibit: Exhibit) -> Elements:
 
 
 def _few(exhibit: Exhibit) -> Iterator[Part]:
-    """One or two elements, and clearly more that are right."""
+    """One or two elements, and clearly more that are right; as many will do if a factor explains several numbers."""
     elements = elements_of(exhibit)
     wrong, others = elements.count, elements.offsets.size - elements.count
-    if 1 <= wrong <= FEW and others >= max(OTHERS, 2 * wrong):
+    plain = np.count_nonzero(exhibit.wrong) >= NUMBERS * wrong and _how(exhibit)
+    if 1 <= wrong <= FEW and others >= (wrong if plain else max(OTHERS, 2 * wrong)):
         mask = _mask(exhibit, elements.offsets[elements.flawed])
         yield Part("entry", f"at {_named(exhibit, elements)}", wrong / elements.offsets.size, mask)
 

@@ -39,7 +39,7 @@ def factor_of_each(exhibit: Exhibit) -> Diagnosis | None:
 def _slicings(side: Exhibit) -> Iterator[Slices]:
     """By each axis, and by all of them but the last."""
     leaf = side.input
-    index = np.unravel_index(side.columns // (2 if leaf.is_complex else 1), leaf.shape) if leaf.shape else ()
+    index = np.unravel_index(side.columns // leaf.width, leaf.shape) if leaf.shape else ()
     rank = len(leaf.shape)
     chosen = dict.fromkeys([*((axis,) for axis in range(rank)), tuple(range(rank - 1))])
     for axes in filter(None, chosen):
@@ -52,7 +52,8 @@ def _slicings(side: Exhibit) -> Iterator[Slices]:
 def _explained(exhibit: Exhibit, side: Exhibit, slices: Slices) -> Diagnosis | None:
     ratios = _ratios(side, slices.owner)
     told = ratios[np.isfinite(ratios)]
-    if told.size < 2 or np.ptp(told) <= DISTINCT * np.abs(told).max():
+    off = told[np.abs(told - 1.0) > DISTINCT]
+    if off.size < 2 or np.ptp(off) <= DISTINCT * np.abs(off).max():
         return None
     found = fit(side, np.nan_to_num(ratios, nan=1.0)[slices.owner] * side.measured)
     if found is None:
