@@ -145,7 +145,7 @@ def test_modes_that_do_not_exist_are_unsupported() -> None:
     program = program_of(Once.apply, draw(2))
     assert program.name == "Once.apply"
     for _ in range(2):
-        with pytest.raises(Unsupported, match="must implement the jvp"):
+        with pytest.raises(Unsupported, match="has no jvp"):
             program.push(np.eye(2))
     second = program.gradient(np.ones(2))
     with pytest.raises(Unsupported, match="once_differentiable"):
@@ -162,7 +162,7 @@ def test_a_missing_mode_keeps_no_vectors() -> None:
         try:
             program.push(tangents)
         except Unsupported as missing:
-            assert "must implement the jvp" in str(missing)  # noqa: PT017  pytest.raises would keep the frames itself
+            assert "has no jvp" in str(missing)  # noqa: PT017  pytest.raises would keep the frames itself
     del tangents
     assert kept() is None
 

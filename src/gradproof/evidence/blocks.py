@@ -10,7 +10,7 @@ from gradproof.agreement import Judgement, judge
 from gradproof.evidence.entries import measured_entry
 from gradproof.evidence.gathered import Task, weakest
 from gradproof.evidence.nans import explained
-from gradproof.evidence.scales import absent, flat, negligible, slight
+from gradproof.evidence.scales import absent, flat, slight, unimportant
 from gradproof.evidence.wording import REASONS, REMARKS
 from gradproof.norms import largest, rms
 from gradproof.precision import DOUBLE, coarsest
@@ -67,7 +67,7 @@ def _compare_block(
         verdict = Verdict.WRONG
         found = _entries(judgement.wrong, (analytic, numeric, tolerance), pair)
     elif judgement.undecided.any():
-        doubtful = judgement.undecided & ~_negligible(task, analytic, numeric, pair)
+        doubtful = judgement.undecided & ~_unimportant(task, analytic, numeric, pair)
         if doubtful.any():
             verdict = Verdict.UNDECIDED
             found = _entries(doubtful, (analytic, numeric, tolerance), pair)
@@ -90,13 +90,13 @@ def _compare_block(
     )
 
 
-def _negligible(task: Task, analytic: Array, numeric: Estimate, pair: tuple[Leaf, Leaf]) -> Mask:
+def _unimportant(task: Task, analytic: Array, numeric: Estimate, pair: tuple[Leaf, Leaf]) -> Mask:
     """The bars that are narrow enough because the whole block is zero within them, or for the scale of the block."""
     if (np.abs(numeric.value) > numeric.bar).any():
         enough, none = slight(task, *pair, numeric.value), absent(task, numeric.value, [analytic])
         narrow = np.zeros(numeric.bar.shape, dtype=bool) if enough is None else np.asarray(numeric.bar <= enough)
         return narrow if none is None else narrow | none & (numeric.bar <= task.tolerance.of_block * rms(numeric.value))
-    narrow = np.asarray(numeric.bar <= negligible(task, *pair))
+    narrow = np.asarray(numeric.bar <= unimportant(task, *pair))
     return narrow if narrow.all() else narrow | (numeric.bar <= flat(task, *pair))
 
 

@@ -15,7 +15,7 @@ from gradproof.evidence.gathered import Gathered, Task
 from gradproof.evidence.glanced import NONE, Glanced
 from gradproof.evidence.jitter import widen
 from gradproof.evidence.lines import block_tolerances, wanted_tolerances
-from gradproof.evidence.scales import absent, negligible
+from gradproof.evidence.scales import absent, unimportant
 from gradproof.evidence.sure import gather_sure
 from gradproof.evidence.ties import check_ties, ties_of
 from gradproof.evidence.together import glance_together
@@ -135,7 +135,7 @@ def _missed(task: Task, analytic: dict[str, Array], measured: Measured) -> NDArr
         for leaf in task.program.inputs:
             block = (leaf.span, output.span)
             value, bar = numeric.value[block], numeric.bar[block]
-            if value.any() or (bar > negligible(task, output, leaf)).any():
+            if value.any() or (bar > unimportant(task, output, leaf)).any():
                 wide = bar > 0.5 * tolerance[block]
                 none = absent(task, value, [one[block] for one in analytic.values()]) if wide.any() else None
                 if none is not None:

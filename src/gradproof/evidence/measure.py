@@ -12,7 +12,7 @@ from gradproof.evidence.columns import Look, Sizes, look_at
 from gradproof.evidence.folds import NEARER, Fold, find_fold, nearer_fold, with_loudest
 from gradproof.evidence.gathered import Task
 from gradproof.evidence.nans import tainted
-from gradproof.evidence.scales import granted, negligible_change
+from gradproof.evidence.scales import granted, unimportant_change
 from gradproof.evidence.sums import Probe, Sums, part, sums_of
 from gradproof.norms import all_finite, dot, pieces, rms
 from gradproof.precision import form_of
@@ -258,7 +258,7 @@ def _along(task: Task, probe: Probe, leaf: Leaf, seen: Glance, claimed: _Claimed
     narrow = known[0] <= allowed
     if not narrow.all():
         narrow |= known[0] <= [
-            negligible_change(task, (seen.slope[0, o], known[0, o]), claimed.size[0, o], output, leaf)
+            unimportant_change(task, (seen.slope[0, o], known[0, o]), claimed.size[0, o], output, leaf)
             for o, output in enumerate(task.program.outputs)
         ]
     sure = narrow & claimed.met(seen)

@@ -17,7 +17,7 @@ from gradproof.evidence.bisect import Located, Suspect, locate
 from gradproof.evidence.columns import reason_of, with_looks
 from gradproof.evidence.gathered import Gathered, Task, weakest
 from gradproof.evidence.measure import Evidence, Outcome
-from gradproof.evidence.scales import granted, lost, negligible_change, slight_change, swings, unimportant_of
+from gradproof.evidence.scales import granted, lost, slight_change, swings, unimportant_change, unimportant_of
 from gradproof.evidence.sums import Probe, part
 from gradproof.evidence.ties import OUTPUTS, Tie, check_ties
 from gradproof.evidence.wording import REMARKS, crowd_remark, hidden_kink_remark
@@ -224,7 +224,7 @@ def _too_wide(task: Task, pair: Pair, evidence: Evidence) -> bool:
         bar, size = float(outcome.numeric.bar[i, o]), float(outcome.size[i, o])
         if (
             bar > table.tolerance[k]
-            and bar > negligible_change(task, (table.numeric[k], bar), size, output, leaf)
+            and bar > unimportant_change(task, (table.numeric[k], bar), size, output, leaf)
             and bar > slight_change(task, size, output)
             and not _flat(task, outcome.numeric, i, o)
         ):

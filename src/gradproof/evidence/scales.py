@@ -115,7 +115,7 @@ def least(program: Program, leaf: Leaf, form: Precision) -> float:
     return min(ROUNDINGS, form.roundings) * form.roundoff / unit_of(program, leaf.span)
 
 
-def negligible(task: Task, output: Leaf, leaf: Leaf) -> Array:
+def unimportant(task: Task, output: Leaf, leaf: Leaf) -> Array:
     """The same as a derivative, for each entry of a block."""
     steps = task.steps[leaf.span, None]
     return np.asarray(unimportant_changes(task, steps)[..., output.span] / steps)
@@ -139,7 +139,7 @@ def granted(task: Task, size: Array, leaf: Leaf) -> Array:
     return np.asarray(allowed)
 
 
-def negligible_change(task: Task, known: tuple[float, float], size: float, output: Leaf, leaf: Leaf) -> float:
+def unimportant_change(task: Task, known: tuple[float, float], size: float, output: Leaf, leaf: Leaf) -> float:
     """As for exhaustive blocks: what is zero within its bar, and by a tiny input claims to be no more than rounding,
     needs to be known only against the value's own size. `known`: a sum and its bar; `size`: that of what is claimed."""
     numeric, bar = known
