@@ -7,7 +7,7 @@ from dataclasses import replace
 from gradproof.contracts.adjoint import check_adjoint
 from gradproof.contracts.side import REVERSE
 from gradproof.contracts.symmetric import check_symmetric_by_probes
-from gradproof.errors import Unsupported
+from gradproof.errors import BudgetSpent, Unsupported
 from gradproof.evidence import exhaustive, probes, sparse
 from gradproof.evidence.between import between_modes
 from gradproof.evidence.crosswise import gather_crosswise
@@ -64,7 +64,10 @@ def _probe(task: Task, plan: Plan, settings: Settings) -> Gathered:
     nothing is found; and one may be just too wide to tell: others are asked then. What is wrong shows in them too."""
     first = _probed(task, plan, settings)
     if any(one.verdict is Verdict.UNDECIDED for one in first.comparisons):
-        second = _probed(task, plan, settings)
+        try:
+            second = _probed(task, plan, settings)
+        except BudgetSpent:
+            return first
         if second.comparisons and all(one.verdict is Verdict.RIGHT for one in second.comparisons):
             return second
     return first

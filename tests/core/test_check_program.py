@@ -280,6 +280,22 @@ def test_budgets_are_kept_and_the_best_verdict_within_them_is_given() -> None:
     assert late.verdict is Verdict.UNDECIDED
 
 
+def test_a_budget_that_ends_a_second_opinion_leaves_the_first() -> None:
+    def noisy(points: Array) -> Array:
+        return np.sin(points) + 1e-4 * np.modf(1e6 * np.sin(1e17 * points))[0]
+
+    def checked(budget: int | None = None) -> Result:
+        program = elementwise(noisy, np.cos, point(4_000) + 2)
+        return run(program, effort=1, contracts="none", modes="reverse", budget=budget)
+
+    whole = checked()
+    calls = whole.cost.evaluations + whole.cost.pulls
+    for budget in (calls - 1, 3 * calls // 4):
+        result = checked(budget)
+        assert result.verdict is Verdict.UNDECIDED
+        assert {one.reason for one in result.comparisons} == {"noise"}
+
+
 def test_empty_programs_are_right_and_say_so() -> None:
     result = run(HandProgram(lambda p: p, np.zeros((0, 0)), np.zeros(0)))
     assert result.ok
